@@ -23,6 +23,7 @@ from placeopt.cli.terminal.explanation import print_explanation
 from placeopt.errors import InternalError, SpecError, UsageError
 from placeopt.io.compiler import begin_compilation
 from placeopt.io.document import Document, read_document
+from placeopt.model.modes import place_text
 from placeopt.studies.explanation import Explanation, Member, explain
 from placeopt.studies.explanation._model import Found, Model
 from placeopt.studies.explanation.constraints import System
@@ -515,9 +516,9 @@ class TestBruteForce:
                 others = system.runnable[constraint.task] & ~constraint.allowed
                 assert change.least
                 assert change.devices == tuple(
-                    name
-                    for d, name in enumerate(system.problem.device_names)
-                    if others[d] and feasible(system, base, number, alone[d])
+                    place_text(system.problem, d)
+                    for d in np.flatnonzero(others).tolist()
+                    if feasible(system, base, number, alone[d])
                 )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from placeopt.errors import listing
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.modes import place_text
 from placeopt.model.problem import UNLIMITED, Problem
 
 LARGEST_TOTAL = 1 << 60
@@ -69,7 +70,7 @@ class Classes:
     def names(self, members: Bool) -> str:
         """The names of the devices of some classes, for messages; `members` is (k,)."""
         problem = self.problem
-        return listing([problem.device_names[d] for d in np.flatnonzero(members[problem.device_class])])
+        return listing([place_text(problem, d) for d in np.flatnonzero(members[problem.device_class]).tolist()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

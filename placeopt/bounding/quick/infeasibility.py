@@ -32,6 +32,7 @@ from placeopt.bounding.quick.resources import exceeded_budgets, scarcest
 from placeopt.errors import counted, listing
 from placeopt.model.arrays import Int
 from placeopt.model.memory import shortage
+from placeopt.model.modes import place_text
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import size_text
 
@@ -133,7 +134,7 @@ def _separations(classes: Classes) -> Iterator[str]:
     first = np.unique(problem.group, return_index=True)[1]
     for clique, _ in crowded_cliques(classes):
         tasks = listing([problem.task_names[i] for i in first[clique]], 4)
-        devices = listing([problem.device_names[d] for d in np.flatnonzero(usable[clique].any(axis=0))])
+        devices = listing([place_text(problem, d) for d in np.flatnonzero(usable[clique].any(axis=0)).tolist()])
         yield (
             f"{len(clique)} tasks ({tasks}) must be on different devices, "
             f"but the devices that they fit on ({devices}) do not allow this"

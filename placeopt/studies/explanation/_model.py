@@ -15,7 +15,7 @@ x[i, d] is true if task i is on device d, one of those with a duration for it. E
 need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. extra[i] is
 what it holds in addition while it runs: nothing under `sum`, its output and scratch under `peak`. Contention, setup
 times and other live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep.
-The model is exact (`exact`) under `sum` without contention, setup times and pipelines (if untimed, for the placement
+The model is exact under `sum` without contention, setup times and pipelines (if untimed, for the placement
 only). Otherwise it is a relaxation, so that a core of the model is still a core of the problem.
 
 CP-SAT returns a core for assumptions only with one worker and without presolve (google/or-tools#3102, #5141). Its
@@ -58,8 +58,6 @@ class Model:
         self.system, self.timed, self._should_stop = system, timed, should_stop
         self.cp = cp_model.CpModel()
         problem = system.problem
-        timeless = not timed or not (problem.contends or problem.delays(problem.feasible).any())
-        self.exact = problem.memory_model == "sum" and timeless and problem.pipeline is None
         self.literals = [self.cp.new_bool_var("") for _ in system.constraints]
         self.x: list[dict[int, Any]] = []
         for row in system.runnable:
@@ -215,7 +213,7 @@ class Model:
         system, problem, cp = self.system, self.system.problem, self.cp
         horizon = _horizon(system)
         intervals: list[dict[int, Any]] = [{} for _ in range(problem.n_devices)]
-        windows: list[list[Any]] = [[] for _ in range(problem.n_devices)]
+        windows: list[dict[str, list[Any]]] = [{} for _ in range(problem.n_devices)]  # those of one key do not overlap
         for i, row in enumerate(self.x):
             start, end = cp.new_int_var(0, horizon, ""), cp.new_int_var(0, horizon, "")
             ticks = system.ticks[i].tolist()
@@ -230,14 +228,13 @@ class Model:
                 begin, until = constraint.window
                 closed = cp.new_optional_fixed_size_interval_var(begin, until - begin, self.literals[number], "")
                 for d in system.inside(constraint):
-                    windows[d].append(closed)
+                    windows[d].setdefault(constraint.label, []).append(closed)
         resources = system.resources
         for d, group in enumerate(intervals):
-            if not problem.parallel[d]:
-                cp.add_no_overlap([*group.values(), *windows[d]])
-            elif windows[d]:
-                for interval in group.values():
-                    cp.add_no_overlap([interval, *windows[d]])
+            alone = [[each] for each in group.values()] if problem.parallel[d] else [list(group.values())]
+            for shut in windows[d].values() or ([],):
+                for part in alone:
+                    cp.add_no_overlap([*part, *shut])
         rooms = [(r, *of) for number, of in self._rooms.items() for r in system.constraints[number].resources]
         for r, room, unit in (*rooms, *((r, None, 1) for r in system.occupied)):
             assert resources is not None
