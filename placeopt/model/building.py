@@ -26,6 +26,7 @@ from placeopt.model.arrays import (
 )
 from placeopt.model.graph import find_cycle
 from placeopt.model.layout import Layout, checked_layout
+from placeopt.model.members import members_by_resource
 from placeopt.model.pipeline import Pipeline, build_pipeline
 from placeopt.model.problem import (
     LARGEST_ALIGNMENT,
@@ -228,6 +229,7 @@ def build_problem(
     layout = checked_layout(layout, source, target, capacities, tasks, alignment)
     check_rule("setups", setups, Setups, tasks=n, devices=m)
     if setups is not None:
+        setups = setups.joined(None if resources is None else members_by_resource(devices, allowed, resources))
         check_setups(setups, ticks, allowed, devices)
         if resources is not None and (several := setups.used() & resources.parallel).any():
             name = visible(devices[int(np.flatnonzero(several)[0])])

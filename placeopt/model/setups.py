@@ -3,7 +3,8 @@
 Task j of family g starts on device d no earlier than s[d, f, g] ticks after the end of the task before it there, of
 family f, and the first task no earlier than s[d, f, g] for the family f that the device is set up for at tick 0. The
 setup keeps the device busy, but needs neither the data of the task nor memory. Tasks of no duration need no setup and
-change nothing. Tasks without a family count as one further family, to which a change takes no time.
+change nothing. Tasks without a family count as one further family, to which a change takes no time. All
+modes of a device (`placeopt.model.members`) are one device here.
 
 A change must not be faster by way of a task of another family g that lasts p ticks or more:
 
@@ -24,6 +25,7 @@ import numpy as np
 
 from placeopt.errors import UsageError, visible
 from placeopt.model.arrays import Bool, Int, freeze, whole_numbers
+from placeopt.model.members import Members
 from placeopt.model.rules import Rule
 
 OTHERS = "*"
@@ -52,6 +54,8 @@ class Setups(Rule):
         (m,) table of each device.
     ticks
         (t, k + 1, k + 1) ticks from the row's family to the column's.
+    station
+        (m,) the device whose tasks decide with those of each device what it is set up for: itself, or that of a mode.
     """
 
     names: tuple[str, ...]
@@ -59,6 +63,16 @@ class Setups(Rule):
     initial: Int
     kind: Int
     ticks: Int
+    station: Int
+
+    def hashed(self, field: str) -> dict[str, Any]:
+        """What the fingerprint of a problem contains of them; stations follow from the rest of the problem."""
+        return {name: value for name, value in Rule.hashed(self, field).items() if name != f"{field}_station"}
+
+    def joined(self, members: Members | None) -> Setups:
+        """The same, if each device occupies `members`: a mode has the station of its device."""
+        station = [team[0] if len(team) == 1 else d for d, team in enumerate(members or ((d,) for d in self.station))]
+        return replace(self, station=whole_numbers("station", station, (len(self.station),), "devices"))
 
     def between(self, d: int, i: int, j: int) -> int:
         """Ticks of the setup of device d between the end of task i and the start of task j, if both last."""
@@ -71,8 +85,9 @@ class Setups(Rule):
         """
         last, needed = np.full(len(device), -1, dtype=np.int64), np.zeros(len(device), dtype=np.int64)
         lasting = np.flatnonzero(ticks)
-        order = lasting[np.lexsort((start[lasting], device[lasting]))]
-        follows = np.flatnonzero(np.diff(device[order]) == 0) + 1
+        station = self.station[device]
+        order = lasting[np.lexsort((start[lasting], station[lasting]))]
+        follows = np.flatnonzero(np.diff(station[order]) == 0) + 1
         last[order[follows]] = order[follows - 1]
         family = np.where(last < 0, self.initial[device], self.family[last])
         needed[lasting] = self.ticks[self.kind[device], family, self.family][lasting]
@@ -231,7 +246,7 @@ def build_setups(
     if {name for name in (*family, *loaded) if name is not None} < set(names):  # one that only idle devices had
         return build_setups(family, changes, loaded)
     arrays = [np.array([place[name] for name in each], dtype=np.int64) for each in (family, loaded)]
-    arrays += [np.array(kind, dtype=np.int64), np.stack(tables)]
+    arrays += [np.array(kind, dtype=np.int64), np.stack(tables), np.arange(m)]
     freeze(*arrays)
     return Setups(names, *arrays)
 
@@ -242,11 +257,12 @@ def detour(setups: Setups, duration: Int, feasible: Bool) -> Detour | None:
     O(t k^3) if all tables keep the triangle inequality, otherwise O(m k^3).
     """
     tables = [t for t, table in enumerate(setups.ticks) if _shorter(table, np.zeros(len(table), dtype=np.int64))]
-    for d in np.flatnonzero(np.isin(setups.kind, tables)).tolist():
-        lasting = np.flatnonzero(feasible[:, d] & (duration[:, d] > 0))
+    for d in np.unique(setups.station[np.isin(setups.kind, tables)]).tolist():
+        places = np.flatnonzero(setups.station == d)
+        lasting, at = np.nonzero(feasible[:, places] & (duration[:, places] > 0))
         families, own = np.unique(setups.family[lasting], return_inverse=True)
         shortest = np.full(len(families), np.iinfo(np.int64).max)
-        np.minimum.at(shortest, own, duration[lasting, d])
+        np.minimum.at(shortest, own, duration[lasting, places[at]])
         rows = np.append(families, setups.initial[d])  # the state at tick 0 is only the first
         table = setups.ticks[setups.kind[d]]
         found = _shorter(table[np.ix_(rows, families)], shortest)

@@ -185,7 +185,8 @@ def _setup(view: View) -> Iterator[Violation]:
     before: dict[int, int] = {}
     for task in sorted(np.flatnonzero(view.runs & (view.duration > 0)).tolist(), key=lambda i: (view.start[i], i)):
         device = int(view.device[task])
-        last = before.get(device)
+        station = int(setups.station[device])
+        last = before.get(station)
         table = setups.ticks[setups.kind[device]]
         ticks = int(table[setups.initial[device] if last is None else setups.family[last], setups.family[task]])
         start, end = int(view.start[task]), 0 if last is None else int(view.end[last])
@@ -197,7 +198,7 @@ def _setup(view: View) -> Iterator[Violation]:
             )
             amount = end + ticks - start
             yield Violation(Rule.SETUP, message, task=task, other_task=last, device=device, amount=amount)
-        before[device] = task
+        before[station] = task
 
 
 def _precedence(view: View) -> Iterator[Violation]:

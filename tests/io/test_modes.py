@@ -12,7 +12,7 @@ import pytest
 import placeopt as po
 from placeopt.model.objective import transfer_energy
 from tests.support.brute_force import optimum
-from tests.support.brute_force_modes import best_value, random_document
+from tests.support.brute_force_modes import best_value, random_document, with_setups
 
 
 def document(tasks: dict[str, Any], **sections: Any) -> dict[str, Any]:
@@ -195,6 +195,22 @@ def test_other_devices_may_have_setups_and_limited_memory_at_the_peak() -> None:
         assert result.schedule.start[2] >= 5  # the output of a and the scratch of c do not fit at one time
 
 
+def test_modes_of_a_device_share_its_setups() -> None:
+    devices = {"gpu": {"setup": {"x": 3, "y": {"x": 5, "*": 1}}}}
+    modes = {"slow": {"time": 4}, "fast": {"time": 2, "uses": {"b": 1}}}
+    tasks = {name: {"family": family, "modes": modes} for name, family in (("a", "x"), ("b", "y"), ("c", "x"))}
+    problem = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks, "budgets": {"b": 2}})
+    for solver in ("cp-sat", "milp", "brute-force", "auto"):
+        result = po.solve(problem, solver)
+        assert (result.makespan, result.bound) == (12, 12)  # b from 1, setup of x from then on, a and c
+    slow, fast = (problem.device_names.index(f"gpu: {mode}") for mode in ("slow", "fast"))
+    schedule = po.Schedule(np.array([fast, slow, fast]), np.array([3, 10, 17]))
+    assert po.verify(problem, schedule).feasible
+    for early in ([3, 9, 17], [2, 10, 17], [3, 10, 16]):
+        broken = po.verify(problem, po.Schedule(schedule.device, np.array(early))).violations
+        assert [violation.rule for violation in broken] == ["setup"]
+
+
 def test_documents_state_modes_as_devices() -> None:
     modes = {"x": {"uses": {"error": 0.5}}, "y": {"team": {"gpu": 2}}}
     tasks = {"a": {"time": 4, "memory": 5, "output": 3, "modes": modes}, "b": {"time": 1, "after": "a"}}
@@ -218,6 +234,11 @@ def test_documents_state_modes_as_devices() -> None:
             "modes.x: gpu0 has limited memory, for which modes need memory_model: sum",
         ),
         ({"x": {}}, {"memory_model": "peak", "addresses": {}}, "modes are not supported with addresses"),
+        (
+            {"x": {"team": ["cpu", "d"]}},
+            {"devices": {"cpu": {}, "d": {"setup": {"*": 1}}}},
+            "modes.x: d has setup times, which are not supported in teams",
+        ),
     ],
 )
 def test_messages_name_the_mode(modes: dict[str, Any], sections: dict[str, Any], message: str) -> None:
@@ -327,3 +348,24 @@ def test_the_optimum_is_that_of_the_document(seed: int) -> None:
     assert (None if found is None else found[0]) == (None if expected is None else (expected,))
     if found is not None:
         assert po.verify(problem, found[1]).feasible
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_optimum_with_setups_is_that_of_the_document(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    given = with_setups(random_document(rng), rng)
+    expected = best_value(given)
+    try:
+        problem = po.compile(given)
+    except po.SpecError:
+        assert expected is None
+        return
+    assert po.compile(problem.to_document()).fingerprint() == problem.fingerprint()
+    found = optimum(problem)
+    assert (None if found is None else found[0]) == (None if expected is None else (expected,))
+    if found is not None:
+        assert po.verify(problem, found[1]).feasible
+    if seed < 12:
+        for solver in ("cp-sat", "milp", "brute-force", "auto"):
+            result = po.solve(problem, solver, workers=1)
+            assert (None if result.objective is None else result.objective[0]) == expected

@@ -248,11 +248,15 @@ class _Search:
         if setups is None or operation >= n or self.ticks[operation] == 0:
             return 0
         d = self.device[operation]
-        there = [(self.start[i] or 0, i) for i in range(n) if self.device[i] == d and self.start[i] is not None]
+        if not setups.ticks[setups.kind[d]].any():
+            return 0
+        members = self.problem.members or tuple((each,) for each in range(self.problem.n_devices))
+        same = [i for i in range(n) if members[self.device[i]] == members[d]]
+        there = [(begin, i) for i in same if (begin := self.start[i]) is not None]
         begun, last = max(((begin, i) for begin, i in there if self.ticks[i]), default=(0, None))
         before = setups.initial[d] if last is None else setups.family[last]
         ticks = int(setups.ticks[setups.kind[d], before, setups.family[operation]])
-        return ticks and ticks + (0 if last is None else begun + self.ticks[last])
+        return ticks + (0 if last is None else begun + self.ticks[last])
 
     def _available(self, operation: int, tick: int) -> int:
         """The first tick from this one on at which a task has its device and its resources as long as it runs."""

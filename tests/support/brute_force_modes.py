@@ -292,3 +292,25 @@ def random_document(rng: np.random.Generator) -> dict[str, Any]:
         for device in devices.values():
             device.pop("setup", None)
     return document
+
+
+def with_setups(document: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """The document with setup times also of devices that tasks use in modes, but not in teams."""
+    families = ["x", "y", "z"]
+    chosen = [name for name in document["devices"] if rng.random() < 0.7] or ["d0"]
+    for name in chosen:
+        device = document["devices"][name]
+        device["setup"] = {family: int(rng.integers(0, 4)) for family in families}
+        device.pop("cores", None)
+    for task in document["tasks"].values():
+        if rng.random() < 0.8:
+            task["family"] = str(rng.choice(families[:2]))
+        for mode in [*task.get("modes", {}).values(), *document["modes"].get(task.get("op"), {}).values()]:
+            mode.pop("team", None)
+            if not any("cores" in device for device in document["devices"].values()):
+                mode.pop("cores", None)
+    known = {task.get("family") for task in document["tasks"].values()}
+    for device in document["devices"].values():
+        if "setup" in device:
+            device["setup"] = {family: time for family, time in device["setup"].items() if family in known}
+    return document

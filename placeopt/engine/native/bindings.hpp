@@ -59,6 +59,7 @@ struct Owning {
         found.initial = keep<Int>("setups.initial", given.attr("initial"), {m});
         found.kind = keep<Int>("setups.kind", given.attr("kind"), {m});
         found.ticks = keep<Int>("setups.ticks", given.attr("ticks"), {ANY_LENGTH, found.families, found.families});
+        found.station = keep<Int>("setups.station", given.attr("station"), {m});
         return found;
     }
     // The attributes `contention`, and `shared_links`, which is None if there are none.

@@ -294,7 +294,8 @@ void LocalSearch::find_critical() {
         }
         if (before < 0 || draw(2) == 0) {
             const auto delays = [&](Int j) {
-                if (device[j] == device[i] && problem_.sets_up(device[i]) && ticks[i] > 0 && ticks[j] > 0)
+                const bool near = problem_.station(device[j]) == problem_.station(device[i]);
+                if (near && problem_.sets_up(device[i]) && ticks[i] > 0 && ticks[j] > 0)
                     return add(end[j], problem_.between(device[i], j, i)) == start;
                 if (end[j] != start) return false;
                 if (device[j] == device[i] && !problem_.parallel(device[i])) return true;

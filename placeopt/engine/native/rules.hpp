@@ -63,6 +63,7 @@ struct Unavailability {
 struct Setups {
     Ints family, initial, kind;  // (n,), (m,), (m,) family of each task, first one and table of each device
     Ints ticks;                  // (t, families, families)
+    Ints station;                // (m,) the device that stands for each one and its other modes
     Int families = 0;
     std::vector<char> used;      // (t,) whether any change of a table takes time
 
@@ -77,6 +78,7 @@ struct Setups {
         check_range("setups.family", family, 0, families - 1);
         check_range("setups.initial", initial, 0, families - 1);
         check_range("setups.kind", kind, 0, tables - 1);
+        check_range("setups.station", station, 0, static_cast<Int>(station.size()) - 1);
         check_range("setups.ticks", ticks, 0, NEVER - 1);
         for (Int t = 0; t < tables; ++t) {
             const Ints table = ticks.subspan(t * size, size);
@@ -175,6 +177,8 @@ struct ExecutionRules {
     // Whether device d, or any device, is set up for tasks that last.
     bool sets_up(Int d) const { return setups.on(d); }
     bool sets_up() const { return setups.any(); }
+    // The device that stands for device d in what it is set up for; one that is not set up stands for itself.
+    Int station(Int d) const { return sets_up(d) ? setups.station[d] : d; }
     // Ticks to set up device d for task i before all other tasks, and after task j.
     Int at_first(Int d, Int i) const { return setups.before(d, setups.initial[d], i); }
     Int between(Int d, Int j, Int i) const { return setups.before(d, setups.family[j], i); }
@@ -188,7 +192,7 @@ struct ExecutionRules {
     }
 };
 
-// The family that each device is set up for and the end of its last task, while tasks are appended; of tasks that last.
+// The family that each station is set up for and the end of its last task, while tasks are appended; of tasks that last.
 struct SetUp {
     std::vector<Int> family, since;  // (m,); empty without setups
 
@@ -196,10 +200,14 @@ struct SetUp {
         : family(rules.setups.initial.begin(), rules.setups.initial.end()), since(family.size()) {}
     bool any() const { return !family.empty(); }
     // The tick from which device d is set up for task i.
-    Int ready(const ExecutionRules& rules, Int d, Int i) const { return add(since[d], rules.setups.before(d, family[d], i)); }
+    Int ready(const ExecutionRules& rules, Int d, Int i) const {
+        const Int s = rules.setups.station[d];
+        return add(since[s], rules.setups.before(d, family[s], i));
+    }
     void run(const ExecutionRules& rules, Int d, Int i, Int end) {
-        family[d] = rules.setups.family[i];
-        since[d] = end;
+        const Int s = rules.setups.station[d];
+        family[s] = rules.setups.family[i];
+        since[s] = end;
     }
     bool operator==(const SetUp&) const = default;
 };

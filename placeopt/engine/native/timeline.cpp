@@ -86,7 +86,7 @@ void Line::remove() {
     const Int i = placed.task;
     if (usage.any()) usage.count(need(i, device[i]), start[i], end[i], -1);
     if (problem.sets_up(device[i]))
-        std::erase_if(stays[device[i]], [i](const Stay& stay) { return stay.task == i; });
+        std::erase_if(stays[problem.station(device[i])], [i](const Stay& stay) { return stay.task == i; });
     for (; gap_changes.size() > placed.gap_changes; gap_changes.pop_back()) {
         const GapChange& change = gap_changes.back();
         auto& all = gaps[change.device];

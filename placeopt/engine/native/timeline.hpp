@@ -37,9 +37,10 @@ struct Slot {
     Int start, gap;
 };
 
-// A task on a device that needs setups.
+// A task on a device that needs setups, or on another mode of it.
 struct Stay {
     Int start, end, task;
+    bool lasts() const { return end > start; }
 };
 
 // The data of a timeline, whatever the rules.
@@ -65,7 +66,7 @@ struct Line {
     std::vector<Int> inputs;        // (e,) with ports: positions of each task's in-edges in the order of transfers
     std::vector<Int> arrival;       // scratch: (m,) of each kind of link
     std::vector<char> closed;       // (m,) devices that take no further groups, for `contends`; empty if none ever closes
-    std::vector<std::vector<Stay>> stays;  // of each device that needs setups, by start and end; empty without setups
+    std::vector<std::vector<Stay>> stays;  // of each station that needs setups, by start and end; empty without setups
     Usage usage;                    // what placed tasks use of renewable resources
     std::vector<Int> left;          // (b,) what groups with a home leave of each budget
 
@@ -129,10 +130,11 @@ struct Line {
     void clear();
     // The tick from which device d is set up for task i after the first `before` stays there.
     Int set_up(Int i, Int d, std::size_t before) const {
-        const Int end = before == 0 ? 0 : stays[d][before - 1].end;
-        while (before > 0 && problem.work(stays[d][before - 1].task, d) == 0) --before;
+        const auto& there = stays[problem.station(d)];
+        const Int end = before == 0 ? 0 : there[before - 1].end;
+        while (before > 0 && !there[before - 1].lasts()) --before;
         if (before == 0) return std::max(end, problem.at_first(d, i));
-        const Stay& last = stays[d][before - 1];
+        const Stay& last = there[before - 1];
         return std::max(end, add(last.end, problem.between(d, last.task, i)));
     }
     // Makes every device free, except in its windows of unavailability.
@@ -278,7 +280,7 @@ public:
     // The start of task i on device d: with insertion the earliest, otherwise after all tasks of the device.
     Slot slot(Int i, Int d, Int ready) const {
         if (line.insertion) return earliest(i, d, ready);
-        if (problem.sets_up(i, d)) ready = std::max(ready, line.set_up(i, d, line.stays[d].size()));
+        if (problem.sets_up(i, d)) ready = std::max(ready, line.set_up(i, d, line.stays[problem.station(d)].size()));
         return with_resources(i, d, std::max(ready, line.free[d]),
                               [&](Int from) { return Slot{problem.open(d, from, problem.work(i, d)), NONE}; });
     }
@@ -316,7 +318,7 @@ public:
         set(line.free[d], std::max(line.free[d], end));
         if (slot.gap != NONE) use_gap(d, slot, end);
         if (problem.sets_up(d)) {
-            auto& stays = line.stays[d];
+            auto& stays = line.stays[problem.station(d)];
             const Stay stay{slot.start, end, i};
             const auto earlier = [](const Stay& a, const Stay& b) {
                 return a.start != b.start ? a.start < b.start : a.end < b.end;
@@ -353,7 +355,7 @@ private:
     //
     // The triangle inequality makes it enough to look at these two. Setups go on while the device is unavailable.
     Int between_tasks(Int i, Int d, Int ready) const {
-        const auto& stays = line.stays[d];
+        const auto& stays = line.stays[problem.station(d)];
         const Int ticks = problem.work(i, d);
         std::size_t k = 0;
         if (ticks == 0) {
@@ -366,7 +368,7 @@ private:
         }
         const auto fits = [&](Int end) {  // up to the next task that lasts
             for (std::size_t next = k; next < stays.size(); ++next) {
-                const bool lasts = problem.sets_up(stays[next].task, d);
+                const bool lasts = stays[next].lasts();
                 const Int setup = lasts ? problem.between(d, i, stays[next].task) : 0;
                 if (add(end, setup) > stays[next].start) return false;
                 if (lasts) break;

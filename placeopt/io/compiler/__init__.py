@@ -330,8 +330,8 @@ class Compilation:
         alignment = stated_alignment(spec, scales, issues)
         layout = memory_layout(of_file, memory.output, rooms, alignment)
         duration = table.finished()
-        setups = setup_times(parts, duration, table.feasible)
         members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members
+        setups = setup_times(parts, members, duration, table.feasible)
         price = prices(of_file, members, duration, table.feasible)
         if len(issues):
             raise issues.error()

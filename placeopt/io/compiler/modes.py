@@ -164,9 +164,10 @@ class Modes:
                 self._parts.issues.add(message, ("tasks", key, name))
         for d in self.occupied:
             device, path = self._parts.index.devices[d], ("tasks", self._occupied[d])
-            for key, what in (("setup", "setup times"), ("tiers", "memory tiers")):
-                if getattr(device.spec, key):
-                    self._parts.issues.add(f"{device.name} has {what}, which are not supported with modes", path)
+            if device.spec.tiers:
+                self._parts.issues.add(f"{device.name} has memory tiers, which are not supported with modes", path)
+            if device.spec.setup and any(d in team for team in self.members if len(team) > 1):
+                self._parts.issues.add(f"{device.name} has setup times, which are not supported in teams", path)
             if spec.memory_model != "sum" and capacity[d] != UNLIMITED:
                 message = f"{device.name} has limited memory, for which modes need memory_model: sum"
                 self._parts.issues.add(message, path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from placeopt.io.compiler.tasks import Parts
 from placeopt.io.spec import ANY
 from placeopt.io.syntax import Path
@@ -10,8 +12,11 @@ from placeopt.model.setups import LARGEST_TABLE, Setups, build_setups, detour
 from placeopt.model.units import time_text
 
 
-def setup_times(parts: Parts, duration: Int, feasible: Bool) -> Setups | None:
-    """Return the setup times of tasks with `duration` (n, m) where `feasible` (n, m); None if there are none."""
+def setup_times(parts: Parts, members: Sequence[tuple[int, ...]], duration: Int, feasible: Bool) -> Setups | None:
+    """Return the setup times of tasks with `duration` (n, m) where `feasible` (n, m); None if there are none.
+
+    `members` are the devices of the file that each device occupies.
+    """
     spec, issues, index = parts.spec, parts.issues, parts.index
     family = {name: task.family for _, name, task in parts.tasks.stating("family") if task.family is not None}
     stated = {key: device.setup for key, device in spec.devices.items() if device.setup}
@@ -53,6 +58,7 @@ def setup_times(parts: Parts, duration: Int, feasible: Bool) -> Setups | None:
         [ticks.get(device.pool, {}) for device in index.devices],
         [device.spec.initial_family for device in index.devices],
     )
+    found = None if found is None else found.joined(tuple(members))
     if found is not None and not len(issues) and (slow := detour(found, duration, feasible)) is not None:
         times = (time_text(each, parts.scales.resolution) for each in (slow.ticks, slow.faster))
         issues.add(slow.text.format(*times), ("devices", index.devices[slow.device].pool, "setup"), at_key=True)

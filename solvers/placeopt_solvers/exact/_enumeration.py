@@ -219,7 +219,9 @@ class _Orders:
         self.start: list[int | None] = [None] * len(self.ticks)
         self.free = [0] * (m + n_ports(problem))
         self.left = [0] * len(self.free)
-        # What each device is set up for: its last task that lasts, None before the first.
+        # What each device is set up for: its last task that lasts, in any mode, None before the first.
+        self.station = list(range(m)) if problem.setups is None else problem.setups.station.tolist()
+        self.sets_up = [False] * m if problem.setups is None else problem.setups.used().tolist()
         self.last: list[int | None] = [None] * m
         for o, resources in enumerate(self.resources):
             for r in resources:
@@ -252,7 +254,7 @@ class _Orders:
             self.search.take(self._schedule(), makespan)
             return
         for o, begin in candidates:
-            end, d = begin + self.ticks[o], self.device[o] if o < len(self.device) else 0
+            end, d = begin + self.ticks[o], self.station[self.device[o]] if o < len(self.device) else 0
             last_there = self.last[d]
             if o < len(self.device) and self.ticks[o]:
                 self.last[d] = o
@@ -284,12 +286,13 @@ class _Orders:
 
     def _set_up(self, i: int) -> int:
         """Return the tick from which its device is set up for a task, after the tasks appended so far."""
-        setups, last = self.search.problem.setups, self.last[self.device[i]]
+        setups, last = self.search.problem.setups, self.last[self.station[self.device[i]]]
         begun = None if last is None else self.start[last]
         if setups is None or not self.ticks[i] or last is None or begun is None:
             return 0
-        ticks = setups.between(self.device[i], last, i)
-        return begun + self.ticks[last] + ticks if ticks else 0  # parallel devices have none
+        if not self.sets_up[self.device[i]]:  # such as parallel devices
+            return 0
+        return begun + self.ticks[last] + setups.between(self.device[i], last, i)
 
     def _available(self, i: int, tick: int) -> int:
         """Return the first tick from this one on at which a task has its device and its resources while it runs."""

@@ -109,18 +109,24 @@ class Timing:
         return intervals
 
     def _set_up(self, setups: Setups) -> None:
-        """Require time for a setup between any two tasks of a device: one order literal for each pair of tasks."""
+        """Require time for a setup between any two tasks of a device, in any mode: one order literal for each pair."""
         cp, problem = self.base.cp, self.problem
+        rows: list[dict[int, Literal]] = [{} for _ in range(problem.n_tasks)]  # whether a task lasts on a device
+        for i, g in enumerate(self.placement.group):
+            lasting = [d for d in self.placement.at[g] if problem.duration[i, d]]
+            for station in np.unique(setups.station[lasting]).tolist():
+                x = self.placement.within(g, (setups.station == station) & (problem.duration[i] > 0))
+                if x is not None:
+                    rows[i][station] = x
         for i, j in combinations(range(problem.n_tasks), 2):
-            rows = self.placement.at[self.placement.group[i]], self.placement.at[self.placement.group[j]]
-            both = [d for d in rows[0].keys() & rows[1].keys() if problem.duration[i, d] and problem.duration[j, d]]
-            ticks = {d: (setups.between(d, i, j), setups.between(d, j, i)) for d in sorted(both)}
+            both = sorted(rows[i].keys() & rows[j].keys())
+            ticks = {d: (setups.between(d, i, j), setups.between(d, j, i)) for d in both}
             ticks = {d: pair for d, pair in ticks.items() if any(pair)}
             if not ticks:
                 continue
             first = self.base.literal(partial(_earlier, i, j))
             for d, (there, back) in ticks.items():
-                here = [rows[0][d], rows[1][d]]
+                here = [rows[i][d], rows[j][d]]
                 cp.add(self.starts[j] >= self.ends[i] + there).only_enforce_if([*here, first])
                 cp.add(self.starts[i] >= self.ends[j] + back).only_enforce_if([*here, ~first])
 

@@ -189,23 +189,29 @@ class Timing:
     def _set_up(self, setups: Setups) -> None:
         """Add s[j] >= e[i] + p (x[i] + x[j] - 1) for a setup of p on a device between tasks i and j, if o[i, j] = 1.
 
+        There x[i] is whether the task is on the device in any mode. With modes, o[i, j] + o[j, i] >= x[i] + x[j] - 1.
         Tasks that the graph orders have no o. For the setup at tick 0, add s[j] >= p x[j].
         """
         times, unit = self.times, self.times.unit
-        rows = [self.placement.x[g] for g in self.placement.group]
-        lasting = [{d for d in row if times.duration[i][d]} for i, row in enumerate(rows)]
-        for i, row in enumerate(rows):
-            first = {d: int(setups.first(d, i)) // unit for d in sorted(lasting[i])}
+        rows: list[dict[int, Linear]] = []
+        modes = np.bincount(setups.station, minlength=len(setups.station))
+        for i, g in enumerate(self.placement.group):
+            row = {d: x for d, x in self.placement.x[g].items() if times.duration[i][d]}
+            first = {d: int(setups.first(d, i)) // unit for d in row}
             self.program.at_least(self.start[i], total(ticks * row[d] for d, ticks in first.items() if ticks))
+            stations = np.unique(setups.station[list(row)]).tolist()
+            rows.append({e: total(x for d, x in row.items() if setups.station[d] == e) for e in stations})
         for i, j in itertools.permutations(range(len(rows)), 2):
-            for d in sorted(lasting[i] & lasting[j]) if not times.after[j] >> i & 1 else ():
+            for d in sorted(rows[i].keys() & rows[j].keys()) if not times.after[j] >> i & 1 else ():
                 if ticks := setups.between(d, i, j) // unit:
                     ready = self.end[i] + ticks * (rows[i][d] + rows[j][d] - 1)
                     if times.ordered(i, j):
                         self.program.at_least(self.start[j], ready)
-                    else:
-                        slack = times.latest[i] - times.earliest[j] + ticks
-                        self.if_one(self.start[j], ready, self.order(i, j), slack)
+                        continue
+                    slack = times.latest[i] - times.earliest[j] + ticks
+                    self.if_one(self.start[j], ready, self.order(i, j), slack)
+                    if modes[d] > 1:
+                        self.program.at_least(self.order(i, j) + self.order(j, i), rows[i][d] + rows[j][d] - 1)
 
     def order(self, i: int, j: int) -> Linear:
         """Return o[i, j]: task i ends before task j starts."""
