@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum
-from brute_force_modes import random_document
+from brute_force_modes import random_document, with_separations
 from rich.console import Console
 
 import placeopt as po
@@ -172,7 +172,7 @@ def tightened(rng: np.random.Generator) -> dict[str, Any]:
     if rng.random() < 0.2:
         document["placement"] = {str(rng.choice(list(tasks))): str(rng.choice(names))}
     document["budgets"] = {"b": int(rng.integers(0, 2 * len(tasks)))}
-    return document
+    return with_separations(document, rng) if rng.random() < 0.3 else document
 
 
 def without(document: dict[str, Any], constraint: Constraint) -> dict[str, Any] | None:

@@ -73,6 +73,7 @@ class Choice:
     def __init__(self, document: dict[str, Any], ways: list[Way]) -> None:
         self.document, self.ways, self.swap = document, ways, dict[str, int]()
         names = list(document["tasks"])
+        self.labels = [set(task.get("separate", ())) for task in document["tasks"].values()]
         self.ticks, self.uses, self.before = [way.ticks for way in ways], [], [list[int]() for _ in ways]
         for way in ways:
             used = {r: n for r, n in way.mode["uses"].items() if n and r in document.get("resources", {})}
@@ -120,6 +121,9 @@ class Choice:
             for tier in device.get("tiers", ()):  # one at most
                 self.swap[d] = -(-max(used - device["memory"], 0) // tier["bandwidth"])
             if used > room:
+                return False
+        for i, j in itertools.combinations(range(len(self.ways)), 2):
+            if set(self.ways[i].team) & set(self.ways[j].team) and self.labels[i] & self.labels[j]:
                 return False
         for budget, most in self.document.get("budgets", {}).items():
             if sum(way.mode["uses"].get(budget, 0) for way in self.ways) > most:
@@ -313,4 +317,12 @@ def with_setups(document: dict[str, Any], rng: np.random.Generator) -> dict[str,
     for device in document["devices"].values():
         if "setup" in device:
             device["setup"] = {family: time for family, time in device["setup"].items() if family in known}
+    return document
+
+
+def with_separations(document: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """The document with tasks that must not share a device."""
+    for task in document["tasks"].values():
+        if labels := [label for label in ("s", "t") if rng.random() < 0.5]:
+            task["separate"] = labels
     return document

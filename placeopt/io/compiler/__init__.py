@@ -266,8 +266,8 @@ class Compilation:
     def unrestricted(self) -> Compilation:
         """Return the compilation of a spec that is already compiled, without what excludes devices for a task.
 
-        That is `devices`, `requires`, `pin`, `placement`, and too small resources, which its problem lacks. A mode with
-        a team is also one without a team.
+        That is `devices`, `requires`, `pin`, `separate`, `placement`, and too small resources, which its problem lacks.
+        A mode with a team is also one without a team.
         """
         found = copy(self)
         found.issues, found._limited = NoIssues(Document({})), False
@@ -361,7 +361,7 @@ class Compilation:
             power_num=np.array([num for num, _ in power], dtype=np.int64),
             power_den=np.array([den for _, den in power], dtype=np.int64),
             group=labels,
-            separation=separation,
+            separation=separation if modes is None else (),  # with modes, they are budgets
             forward=forward,
             pipeline=pipeline,
             relocation=relocation,

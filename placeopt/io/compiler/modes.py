@@ -348,7 +348,7 @@ TEAMLESS = " without a team"
 
 def unrestricted(task: TaskSpec) -> TaskSpec:
     """Return a task without what excludes devices for it; a mode with a team is also one without a team."""
-    free: dict[str, object] = {"devices": None, "requires": [], "pin": None}
+    free: dict[str, object] = {"devices": None, "requires": [], "pin": None, "separate": []}
     modes = {label: mode.model_copy(update={"devices": None}) for label, mode in task.modes.items()}
     alone: dict[str, object] = {"team": None, **{ring: [] for ring in RINGS}}
     teams = [label for label, mode in task.modes.items() if mode.team is not None]
@@ -376,7 +376,4 @@ def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
         issues.add("modes are not supported with shared links between devices; uplinks are", first)
     if spec.addresses is not None:
         issues.add("modes are not supported with addresses", first)
-    for _, name, task in tasks.stating("separate"):
-        if task.separate and task.modes:
-            issues.add(f"{shown(name)} has modes; separate is not supported with them", ("tasks", name, "separate"))
     return True

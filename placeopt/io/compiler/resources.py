@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -33,11 +33,12 @@ def shared_resources(
 ) -> Resources | None:
     """Return the resources of a spec, None if it has none.
 
-    If they are `limited`, `feasible` (n, m) becomes false where a task exceeds one.
-
     The cores of a device become a renewable resource, and the memory that devices share a budget. With modes, a device
-    that they occupy is a renewable resource, and its memory (`capacity`, of the devices of the file) a budget. Devices
-    of pipelines occupy machines instead, and keep the output of each task for `kept` (n,) other runs.
+    that they occupy is a renewable resource, its memory (`capacity`, of the devices of the file) a budget, and each
+    device one for separated tasks. Devices of pipelines occupy machines instead, and keep the output of each task for
+    `kept` (n,) other runs.
+
+    If they are `limited`, `feasible` (n, m) becomes false where a task exceeds one.
     """
     spec, issues, index = parts.spec, parts.issues, parts.index
     for name in spec.budgets.keys() & spec.resources.keys():
@@ -157,6 +158,28 @@ def _shares(
             yield share(devices[d].name, True, most, np.ones_like(held) * inside({d}))
         if capacity[d] != UNLIMITED:
             yield share(POOL + devices[d].name, False, int(capacity[d]), within({d}))
+    if modes is not None:
+        labels: dict[str, list[int]] = {}
+        for row, _, task in parts.tasks.stating("separate"):
+            for label in dict.fromkeys(task.separate):
+                labels.setdefault(label, []).append(row)
+        yield from separations(labels, [device.name for device in devices], members, len(held), taken)
+
+
+def separations(
+    labels: Mapping[str, Sequence[int]], devices: Sequence[str], members: Sequence[tuple[int, ...]], n: int,
+    taken: set[str],
+) -> Iterator[Share]:  # fmt: skip
+    """Yield budgets that keep tasks with a label apart: one of n tasks on each of `devices`, in any mode or team.
+
+    `members` are the devices that each device of the problem occupies.
+    """
+    for label, rows in labels.items():
+        for d, device in enumerate(devices):
+            amount = np.zeros((n, len(members)), dtype=np.int64)
+            amount[rows] = [d in team for team in members]
+            taken.add(name := free_name(f"separate: {label} on {device}", taken))
+            yield Share(name, False, 1, amount)
 
 
 def _unused_modes(modes: Modes, shares: list[Share], able: Bool, feasible: Bool) -> Iterator[str]:

@@ -7,7 +7,8 @@ x[i, d] is true if task i is on device d, one of those with a duration for it. E
   most the capacity, on each of them;
 - the capacity of a budget likewise, and that of a renewable resource for each task alone;
 - a task i in a colocation label L: a_c and x[i, d] imply y[L, d], where exactly one y[L, d] is true;
-- a task i in a separation label L: a_c and x[i, d] imply w[i, L, d], at most one of which is true for each d;
+- a task i in a separation label L: a_c and x[i, d] imply w[i, L, d], at most one of which is true for each d, and for
+  all modes and teams of a device together;
 - with times (`timed`): starts, ends, no overlap on a device unless it is parallel, the use of resources at one time,
   end[i] + transfer <= start[j] for each edge, and a_c implies the deadline, the release time, or that a window in which
   devices are unavailable counts as a task.
@@ -205,7 +206,8 @@ class Model:
             for d, literal in self.x[constraint.task].items():
                 there = self.cp.new_bool_var("")
                 self.cp.add_bool_or(~self.literals[number], ~literal, there)
-                taken[d].append(there)
+                for each in self.system.members[d]:
+                    taken[each].append(there)
         for rivals in taken:
             self.cp.add_at_most_one(rivals)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from placeopt.io.compiler import Compilation
 from placeopt.io.compiler.durations import feasibility
 from placeopt.io.compiler.modes import TEAMLESS
 from placeopt.io.compiler.network import DeviceIndex
+from placeopt.io.compiler.resources import separations
 from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.spec import MOST_DEVICES, TaskSpec
 from placeopt.io.syntax import Path
@@ -27,7 +29,7 @@ from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.ranges import LARGEST
 from placeopt.model.resource_use import use_over_time
-from placeopt.model.resources import CORES, POOL, Resources
+from placeopt.model.resources import CORES, POOL, Resources, Share, assembled
 from placeopt.model.schedule import Schedule
 from placeopt.model.unavailability import build_unavailability
 from placeopt.model.units import exact_size, size_text, time_text
@@ -117,7 +119,8 @@ class System:
         self.pools: dict[str, list[int]] = {}
         for d, device in enumerate(self._index.devices):
             self.pools.setdefault(device.pool, []).append(d)
-        self.problem = with_changes(problem, feasible=self.runnable, duration=self.ticks, resources=self._limited({}))
+        lasting = {"feasible": self.runnable, "duration": self.ticks}
+        self.problem = with_changes(problem, **lasting, resources=self._limited({}, {}))
         self.constraints: tuple[Constraint, ...] = tuple(self._constraints())
 
     def of_file(self, schedule: Schedule) -> Schedule:
@@ -202,22 +205,31 @@ class System:
             alignment=alignment,
             layout=None if alignment is None else problem.layout,
             group=group,
-            separation=[(a, b) for rows in apart.values() for i, a in enumerate(rows) for b in rows[i + 1 :]],
+            separation=[] if self._keys else [pair for rows in apart.values() for pair in combinations(rows, 2)],
             relocation=None,
             unavailable=build_unavailability(windows),
-            resources=self._limited(amounts),
+            resources=self._limited(amounts, apart),
             **rules,
         )
 
-    def _limited(self, amounts: Mapping[int, int]) -> Resources | None:
-        """Return the resources with these capacities; others are unlimited, except that modes occupy devices."""
-        if self.resources is None:
-            return None
-        capacity = self.resources.capacity.copy()
-        for r, owner in enumerate(self._owners):
-            if owner is not None:
-                capacity[r] = amounts.get(r, self.resources.amounts(r).max(axis=1, initial=0).sum())
-        return self.resources.changed(capacity=capacity)
+    def _limited(self, amounts: Mapping[int, int], apart: Mapping[str, list[int]]) -> Resources | None:
+        """Return the resources with these capacities; others are unlimited, except that modes occupy devices.
+
+        With modes, budgets keep the tasks of each label in `apart` apart.
+        """
+        found, shares, several = self.resources, list[Share](), np.zeros(len(self.members), dtype=np.bool_)
+        if found is not None:
+            capacity = found.capacity.copy()
+            for r, owner in enumerate(self._owners):
+                if owner is not None:
+                    capacity[r] = amounts.get(r, found.amounts(r).max(axis=1, initial=0).sum())
+            found = found.changed(capacity=capacity)
+            shares, several = found.shares(), found.parallel
+        if not apart or not self._keys:
+            return found
+        n, names = len(self.ticks), [device.name for device in self._index.devices]
+        shares += separations(apart, names, self.members, n, {each.name for each in shares})
+        return assembled(shares, several, n)
 
     def needed(self, constraint: Constraint, problem: Problem, schedule: Schedule) -> int:
         """Return what a schedule needs of a capacity, in bytes or units; of several devices or resources, the most."""
