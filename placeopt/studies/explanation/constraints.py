@@ -71,8 +71,8 @@ def refusal(problem: Problem) -> str | None:
         return "explain does not support memory tiers; state a memory without tiers"
     if problem.limits:
         return "explain does not support limits of metrics; without them, `placeopt solve` states possible values"
-    if problem.has_modes and (problem.setups is not None or problem.memory_model != "sum"):
-        return "explain supports modes only with memory_model: sum and without setup times"
+    if problem.has_modes and problem.memory_model != "sum":
+        return "explain supports modes only with memory_model: sum"
     return None
 
 
@@ -107,6 +107,9 @@ class System:
         self._index = DeviceIndex(compilation.spec.devices, self._free.issues)
         modes, self.resources = self._free.modes, self._free.resources
         self.members = [(d,) for d in range(problem.n_devices)] if modes is None else modes.members
+        teams = [d for team in self.members if len(team) > 1 for d in team]
+        if problem.setups is not None and problem.setups.used()[teams].any():
+            raise UnsupportedError("explain tries further teams of devices with setup times; list the members of teams")
         self._fixed = compilation.placement.devices(compilation.tasks, self._index, compilation.gaps)
         self._owners = list(self._resource_owners())
         self._keys: dict[int, list[str]] = {}
