@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.objective import shared_out
+from placeopt.model.objective import UNITS, shared_out
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
-from placeopt.model.problem import NANO, PARTS, UNLIMITED, Problem
+from placeopt.model.problem import NANO, UNLIMITED, Problem
 from placeopt.model.resources import Resources
 from placeopt.model.units import exact
 
@@ -119,8 +119,8 @@ def problem_header(problem: Problem) -> dict[str, Any]:
     stated = shared_out(problem.objective, 1 / runs)
     document["objective"] = [{term.metric: number(term.weight) for term in level} for level in stated.levels]
     if problem.limits:
-        sizes = {"energy": NANO, "price": NANO, "memory_balance": PARTS}
-        document["limits"] = {metric: number(Fraction(most, sizes.get(metric, 1))) for metric, most in problem.limits}
+        limits = {metric: number(Fraction(most, UNITS.get(metric, 1))) for metric, most in problem.limits}
+        document["limits"] = limits
     if problem.consolidate:
         document["consolidate"] = number(problem.consolidate)
     if problem.pipeline is not None:

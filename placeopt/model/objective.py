@@ -26,13 +26,16 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.memory import per_device, used_memory
 from placeopt.model.period import period
-from placeopt.model.problem import PARTS, UNLIMITED, Metric, Objective, Problem, Term, ratio_ceil, transfer_ticks
+from placeopt.model.problem import NANO, PARTS, UNLIMITED, Metric, Objective, Problem, Term, ratio_ceil, transfer_ticks
 from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
 
 Value = int | Fraction
 
 EXACT = "expected a Python int, or a Fraction for a weighted sum"
 """What `is_exact` requires, for messages."""
+
+UNITS: dict[str, int] = {"energy": NANO, "price": NANO, "memory_balance": PARTS}
+"""What problem files state as 1, for metrics that count smaller units."""
 
 IN_TICKS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "relocation", "tardiness", "period")
 """Metrics that are counted in ticks."""

@@ -71,8 +71,10 @@ class TestSolve:
             "placeopt: 1\ndevices: {a: {}}\ntasks: {x: {time: 3}, y: {time: 3, deadline: 5, after: [x]}}\n"
         )
         assert f"`placeopt explain '{alone}'` shows which lines conflict" in run("solve", alone, "-s", "auto").err
-        alone.write_text("placeopt: 1\ndevices: {a: {}}\ntasks: {x: {time: 3}}\nlimits: {makespan: 2}\n")
-        refused = "explain does not support limits of metrics; without them, `placeopt solve` states possible values"
+        alone.write_text(
+            "placeopt: 1\ndevices: {a: {memory: 9}}\ntasks: {x: {time: 3, memory: 3}}\nlimits: {memory_balance: 0.2}\n"
+        )
+        refused = "explain does not support a limit of memory_balance, which depends on the memory of devices"
         assert run("solve", alone, "-s", "cp-sat").err == f"note: {refused}\n"
 
     def test_a_pass_without_anything_to_do_is_reported(self) -> None:

@@ -232,6 +232,19 @@ class TestLines:
         assert found.members[0].text == "license has 1 at one time"
         assert repairs(found)[0] == "with 2 of license, 1 more (the minimum)"
 
+    def test_limits_of_metrics(self, tmp_path: Path) -> None:
+        head = (
+            "placeopt: 1\nresolution: 1 ms\ndevices: {gpu: {power: 300 W}, cpu: {power: 60 W}}\n"
+            "limits: {energy: 5.4, makespan: 45 ms}\n"
+        )
+        tasks = "  a: {time: {gpu: 10 ms, cpu: 50 ms}}\n  b: {time: {gpu: 10 ms, cpu: 40 ms}, after: a}\n"
+        found = explained(tmp_path, tasks, head)
+        assert places(found) == ["4: limits.energy", "4: limits.makespan"]
+        assert [member.text for member in found.members] == ["energy is at most 5.4 J", "makespan is at most 45 ms"]
+        assert repairs(found) == [
+            "with the limit 6 J, 0.6 J more (the minimum)", "with the limit 50 ms, 5 ms more (the minimum)",
+        ]  # fmt: skip
+
     def test_of_a_document_made_in_code(self) -> None:
         found = explain({
             "placeopt": 1, "devices": {"d": {"memory": 3}, "e": {"memory": 3}},
@@ -490,6 +503,29 @@ class TestBruteForce:
                 self.check(system, found)
                 kinds.update(member.kind for member in found.members)
         assert len(kinds & {"resource", "cores", "budget", "pool"}) >= 3
+
+    def test_random_problems_with_limits(self) -> None:
+        rng = random.Random(13)
+        kinds: set[str] = set()
+        infeasible = 0
+        while infeasible < 15:
+            document = random_document(rng) | {"memory_model": "sum", "contention": "none"}
+            document["limits"] = {
+                metric: rng.randint(0, most)
+                for metric, most in (("makespan", 9), ("total_cost", 12), ("communication", 3), ("devices", 2))
+                if rng.random() < 0.5
+            }
+            try:
+                system = System(begin_compilation(Document(document)))
+            except SpecError:  # a contradiction that the compiler sees
+                continue
+            found = explain(document, time_limit=60, workers=1)
+            assert (found.status == "feasible") == feasible(system, range(len(system.constraints)))
+            if found.status == "infeasible":
+                infeasible += 1
+                self.check(system, found)
+                kinds.update(member.place.path[1] for member in found.members if member.kind == "limit")
+        assert kinds == {"makespan", "total_cost", "communication", "devices"}
 
     @staticmethod
     def check(system: System, found: Explanation) -> None:

@@ -170,6 +170,8 @@ def tightened(rng: np.random.Generator) -> dict[str, Any]:
     if rng.random() < 0.2:
         document["placement"] = {str(rng.choice(list(tasks))): str(rng.choice(names))}
     document["budgets"] = {"b": int(rng.integers(0, 2 * len(tasks)))}
+    if rng.random() < 0.2:
+        document["limits"] = {"total_cost": int(rng.integers(2, 16))}
     change = rng.random()
     return with_separations(document, rng) if change < 0.3 else with_setups(document, rng) if change < 0.5 else document
 

@@ -13,8 +13,8 @@ from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.spec import Spec
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.objective import IN_TICKS
-from placeopt.model.problem import NANO, PARTS, UNLIMITED, Metric, ratio_ceil
+from placeopt.model.objective import IN_TICKS, UNITS
+from placeopt.model.problem import NANO, UNLIMITED, Metric, ratio_ceil
 
 
 def prices(parts: Parts, members: list[tuple[int, ...]], duration: Int, feasible: Bool) -> Int | None:
@@ -55,7 +55,7 @@ def metric_limits(spec: Spec, scales: Scales, issues: Issues) -> list[tuple[Metr
         elif metric == "communication":
             most = scales.capacity(amount, path)
         else:
-            most = floor(amount * {"energy": NANO, "price": NANO, "memory_balance": PARTS}.get(metric, 1))
+            most = floor(amount * UNITS.get(metric, 1))
         found.append((metric, most))
     return found
 

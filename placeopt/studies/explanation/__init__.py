@@ -243,7 +243,7 @@ def _file_order(member: Member) -> tuple[str, int, int]:
 # Addresses come first, so that a conflict of counted bytes is stated as one.
 _LAST: tuple[Kind, ...] = (
     "addresses", "release", "unavailable", "separate", "colocate", "requires", "team", "devices", "pin", "placement",
-    "in_flight", "stages", "deadline", "resource", "cores", "budget", "pool", "memory",
+    "in_flight", "stages", "deadline", "limit", "resource", "cores", "budget", "pool", "memory",
 )  # fmt: skip
 _SHARE = 0.25
 """Share of the remaining time that one question may use."""

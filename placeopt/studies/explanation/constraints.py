@@ -33,10 +33,11 @@ from placeopt.model.resources import CORES, POOL, Resources, Share, assembled
 from placeopt.model.schedule import Schedule
 from placeopt.model.unavailability import build_unavailability
 from placeopt.model.units import exact_size, size_text, time_text
+from placeopt.views.facts import amount_text
 
 Kind = Literal[
     "memory", "placement", "pin", "devices", "requires", "team", "colocate", "separate", "deadline", "release",
-    "stages", "in_flight", "unavailable", "resource", "cores", "budget", "pool", "addresses",
+    "stages", "in_flight", "unavailable", "resource", "cores", "budget", "pool", "addresses", "limit",
 ]  # fmt: skip
 
 RESTRICTIONS: tuple[Kind, ...] = ("placement", "pin", "devices", "requires", "team")
@@ -56,7 +57,7 @@ class Constraint:
     task: int | None = None  # the constrained task; None for the memory of devices
     label: str = ""  # the colocation or separation label, the feature, or the key of the devices
     allowed: Bool | None = None  # (m,) the devices that a restriction allows
-    amount: int | None = None  # bytes of `memory`, an alignment, ticks of `deadline` and `release`, units of a resource
+    amount: int | None = None  # bytes of `memory`, an alignment, ticks, units of a resource or a metric
     resources: tuple[int, ...] = ()  # those that a capacity other than `memory` limits
     window: tuple[int, int] | None = None  # ticks from and to which devices are unavailable
 
@@ -69,8 +70,8 @@ def refusal(problem: Problem) -> str | None:
     """State why `explain` does not support a problem, and what to do instead; None if it does."""
     if problem.tiers is not None:
         return "explain does not support memory tiers; state a memory without tiers"
-    if problem.limits:
-        return "explain does not support limits of metrics; without them, `placeopt solve` states possible values"
+    if any(metric == "memory_balance" for metric, _ in problem.limits):
+        return "explain does not support a limit of memory_balance, which depends on the memory of devices"
     if problem.has_modes and problem.memory_model != "sum":
         return "explain supports modes only with memory_model: sum"
     return None
@@ -166,6 +167,7 @@ class System:
         windows: list[list[tuple[int, int]]] = [[] for _ in range(m)]
         amounts: dict[int, int] = {}
         alignment: int | None = None
+        most: list[tuple[str, int]] = []
         for number in sorted(active):
             constraint = self.constraints[number]
             if constraint.kind in ("stages", "in_flight"):
@@ -189,6 +191,8 @@ class System:
                     capacity[self.limited(constraint)] = value
             elif constraint.kind == "addresses":
                 alignment = int(value)
+            elif constraint.kind == "limit":
+                most.append((constraint.label, int(value)))
             else:
                 (deadline if constraint.kind == "deadline" else release)[constraint.task] = value
         if problem.pipeline is None:
@@ -209,7 +213,8 @@ class System:
             layout=None if alignment is None else problem.layout,
             group=group,
             separation=[] if self._keys else [pair for rows in apart.values() for pair in combinations(rows, 2)],
-            relocation=None,
+            relocation=problem.relocation if "relocation" in dict(most) else None,
+            limits=most,
             unavailable=build_unavailability(windows),
             resources=self._limited(amounts, apart),
             **rules,
@@ -262,6 +267,9 @@ class System:
             yield from self._windows(pool, members)
         yield from self._limits()
         yield from self._capacities()
+        for metric, amount in problem.limits:
+            text = f"{metric} is at most {amount_text(amount, metric, problem.resolution, ticks=False)}"
+            yield Constraint("limit", issues.place(("limits", metric)), text, label=metric, amount=amount)
         if problem.alignment is not None:
             text = f"offsets of buffers are multiples of {exact_size(problem.alignment)}"
             yield Constraint("addresses", issues.place(("addresses",)), text, amount=problem.alignment)

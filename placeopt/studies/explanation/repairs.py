@@ -17,12 +17,14 @@ from placeopt.errors import counted, listing, visible
 from placeopt.model.arrays import Int
 from placeopt.model.buffers import memory_heights
 from placeopt.model.modes import place_text
+from placeopt.model.objective import METRICS, UNITS
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import TIME, exact_size, parse, time_text
 from placeopt.simulation import simulate
 from placeopt.studies.explanation.constraints import CAPACITIES, RESTRICTIONS, Constraint, System
 from placeopt.studies.explanation.oracle import Oracle, Verdict
+from placeopt.views.facts import amount_text
 
 _SHARE = 0.2
 """Share of the remaining time that one question may use."""
@@ -213,6 +215,9 @@ class _Search:
     def _need(self) -> Callable[[Schedule], int]:
         """Return a function that computes the amount that a schedule needs."""
         constraint = self.constraint
+        if constraint.kind == "limit":
+            metric = METRICS[constraint.label]  # type: ignore[index]
+            return lambda schedule: metric(self.system.problem, schedule)
         if constraint.kind in CAPACITIES:
             rest = self.system.relaxed([number for number in self.active if number != self.number])
             if constraint.kind == "memory" and rest.alignment is not None:
@@ -227,13 +232,16 @@ class _Search:
         """Return a bound: no better amount suffices; and a placement that may suffice with little more."""
         deadlines = any(self.system.constraints[number].kind == "deadline" for number in self.active)
         timed = self.constraint.kind not in CAPACITIES or deadlines
-        model = self.oracle.model(timed=timed)
+        model = None if self.constraint.kind == "limit" else self.oracle.model(timed=timed)
         if model is None or self.oracle.over:
             return None, None
         return model.least(self.number, self.active, self.oracle.seconds(_SHARE))
 
     def _stated(self, amount: int) -> int | float:
         """Return an amount as the file states it."""
+        if self.constraint.kind == "limit":
+            value = Fraction(amount, UNITS.get(self.constraint.label, 1))
+            return value.numerator if value.denominator == 1 else float(value)
         if not self.constraint.resources:
             return amount
         assert self.system.resources is not None
@@ -249,6 +257,9 @@ class _Search:
             text = f"with {counted(amount, 'core')}, {more} more"
         elif constraint.kind in ("memory", "pool"):
             text = f"with {exact_size(amount)}, {exact_size(more)} more"
+        elif constraint.kind == "limit":
+            sizes = [amount_text(each, constraint.label, resolution, ticks=False) for each in (amount, more)]
+            text = f"with the limit {sizes[0]}, {sizes[1]} more"
         elif constraint.kind == "deadline":
             text = f"with the deadline {_time(amount, resolution)}, {_time(more, resolution)} later"
         else:
