@@ -181,6 +181,8 @@ def without(document: dict[str, Any], constraint: Constraint) -> dict[str, Any] 
     path = constraint.place.path
     if constraint.kind == "team" or path[0] == "modes":
         return None
+    if "modes" in path and path[-1] in document["tasks"][path[1]]:  # the mode inherits that of the task
+        return None
     found = deepcopy(document)
     *above, key = path
     section: Any = found
