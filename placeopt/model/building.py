@@ -228,13 +228,16 @@ def build_problem(
     check_rule("unavailable", unavailable, Unavailability, devices=m)
     layout = checked_layout(layout, source, target, capacities, tasks, alignment)
     check_rule("setups", setups, Setups, tasks=n, devices=m)
+    check_rule("shared_links", shared_links, SharedLinks, devices=m)
+    ruled = resources if setups is not None or shared_links is not None else None
+    members = None if ruled is None else members_by_resource(devices, allowed, ruled)
+    shared_links = None if shared_links is None else shared_links.joined(members)
     if setups is not None:
-        setups = setups.joined(None if resources is None else members_by_resource(devices, allowed, resources))
+        setups = setups.joined(members)
         check_setups(setups, ticks, allowed, devices)
         if resources is not None and (several := setups.used() & resources.parallel).any():
             name = visible(devices[int(np.flatnonzero(several)[0])])
             raise UsageError(f"setups: {name} runs several tasks at once; expected devices that run one")
-    check_rule("shared_links", shared_links, SharedLinks, devices=m)
     most = _checked_limits(limits)
     timed = {"tiers": tiers, "unavailable": unavailable, "setups": setups, "shared_links": shared_links, "limits": most}
     for what, given in timed.items() if pipeline is not None else ():

@@ -71,7 +71,9 @@ class Setups(Rule):
 
     def joined(self, members: Members | None) -> Setups:
         """The same, if each device occupies `members`: a mode has the station of its device."""
-        station = [team[0] if len(team) == 1 else d for d, team in enumerate(members or ((d,) for d in self.station))]
+        if members is None:
+            return self
+        station = [team[0] if len(team) == 1 else d for d, team in enumerate(members)]
         return replace(self, station=whole_numbers("station", station, (len(self.station),), "devices"))
 
     def between(self, d: int, i: int, j: int) -> int:

@@ -317,15 +317,18 @@ def _port(view: View) -> Iterator[Violation]:
 def _link(view: View) -> Iterator[Violation]:
     """link: of two transfers over a shared link, one ends before the other starts.
 
-    A medium carries the transfers within its group. An uplink carries those between a device in its group and one
-    outside: with full duplex, the rule applies to transfers in the same direction. Reported as by `port`.
+    A medium carries the transfers within its group, but not between modes of one device. An uplink carries those
+    between a device in its group and one outside: with full duplex, the rule applies to transfers in the same
+    direction. Reported as by `port`.
     """
     links, edges = view.problem.shared_links, np.flatnonzero(view.booked)
     sender, receiver = (view.device[end[edges]] for end in (view.problem.edge_source, view.problem.edge_target))
     for k, name in enumerate(() if links is None else links.names):
         assert links is not None
         leaves, stays = links.member[k, sender], links.member[k, receiver]
-        over = leaves & stays if links.medium[k] else leaves != stays
+        over = leaves != stays
+        if links.medium[k]:
+            over = leaves & stays & (links.home[sender] != links.home[receiver])
         direction = np.zeros(int(over.sum()), dtype=np.int64) if links.half[k] else leaves[over].astype(np.int64)
         mine = edges[over]
         for late, busy in overlaps(direction, view.sent[mine], view.arrival[mine]):

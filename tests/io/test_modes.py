@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import placeopt as po
 from placeopt.model.objective import transfer_energy
 from tests.support.brute_force import optimum
-from tests.support.brute_force_modes import best_value, random_document, with_separations, with_setups
+from tests.support.brute_force_modes import best_value, random_document, with_media, with_separations, with_setups
 
 
 def document(tasks: dict[str, Any], **sections: Any) -> dict[str, Any]:
@@ -195,6 +196,27 @@ def test_other_devices_may_have_setups_and_limited_memory_at_the_peak() -> None:
         assert result.schedule.start[2] >= 5  # the output of a and the scratch of c do not fit at one time
 
 
+def test_a_medium_carries_nothing_between_modes_of_a_device() -> None:
+    tasks = {
+        "p": {"time": {"cpu": 1}, "output": 4},
+        "q": {"time": {"gpu0": 1}, "output": 4, "after": "p", "modes": {"x": {}}},
+        "r": {"time": {"gpu0": 1}, "after": "q", "modes": {"y": {}}},
+        "s": {"time": {"gpu1": 1}, "after": "p", "modes": {"x": {}}},
+    }
+    links = {"default": {"bandwidth": 1}, "shared": {"bus": {"between": ["cpu", "gpu"]}}}
+    problem = po.compile(document(tasks, links=links))
+    for solver in ("cp-sat", "milp", "brute-force", "auto"):
+        result = po.solve(problem, solver)
+        assert (result.makespan, result.bound) == (10, 10)  # transfers from 1 and from 5; q at 5, r at 6, s at 9
+        assert result.schedule is not None
+        assert po.verify(problem, result.schedule).feasible
+        moves = result.schedule.transfers
+        assert moves is not None
+        moves = replace(moves, start=np.where(problem.edge_source[moves.edge] == 0, 1, 6))
+        broken = replace(result.schedule, start=np.array([0, 5, 6, 5]), transfers=moves)
+        assert {violation.rule for violation in po.verify(problem, broken).violations} == {"link"}
+
+
 def test_modes_of_a_device_share_its_setups() -> None:
     devices = {"gpu": {"setup": {"x": 3, "y": {"x": 5, "*": 1}}}}
     modes = {"slow": {"time": 4}, "fast": {"time": 2, "uses": {"b": 1}}}
@@ -351,7 +373,7 @@ def test_the_optimum_is_that_of_the_document(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(150))
-@pytest.mark.parametrize("change", [with_setups, with_separations])
+@pytest.mark.parametrize("change", [with_setups, with_separations, with_media])
 def test_the_optimum_with_further_rules_is_that_of_the_document(change: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     given = change(random_document(rng), rng)

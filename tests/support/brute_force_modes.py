@@ -82,7 +82,9 @@ class Choice:
             self.uses.append(used)
         self.energy = sum(way.ticks * sum(document["devices"][d].get("power", 0) for d in way.team) for way in ways)
         contention = document.get("contention", "none")
-        groups = {name: link["uplink_of"] for name, link in document["links"].get("shared", {}).items()}
+        shared = document["links"].get("shared", {})
+        media = {name: link["between"] for name, link in shared.items() if "between" in link}
+        groups = {name: link["uplink_of"] for name, link in shared.items() if name not in media}
         half = {name for name, link in document["links"].get("shared", {}).items() if link.get("duplex") == "half"}
         if contention != "none":
             groups |= {f"port {d}": [d] for d in document["devices"]}
@@ -104,12 +106,9 @@ class Choice:
                     self.ticks.append(link["latency"] - (-size // link["bandwidth"]))
                     self.energy += size * link["energy"]
                     crossed = {each: a in group for each, group in groups.items() if (a in group) != (b in group)}
-                    self.uses.append(
-                        {
-                            each if each in half else f"{each} {'out' if out else 'in'}": 1
-                            for each, out in crossed.items()
-                        }
-                    )
+                    over = [each if each in half else f"{each} {('in', 'out')[out]}" for each, out in crossed.items()]
+                    over += [each for each, group in media.items() if a in group and b in group]
+                    self.uses.append(dict.fromkeys(over, 1))
                     self.before.append([u])
 
     def possible(self) -> bool:
@@ -325,4 +324,13 @@ def with_separations(document: dict[str, Any], rng: np.random.Generator) -> dict
     for task in document["tasks"].values():
         if labels := [label for label in ("s", "t") if rng.random() < 0.5]:
             task["separate"] = labels
+    return document
+
+
+def with_media(document: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """The document with a link that carries one transfer between some devices at a time."""
+    names = list(document["devices"])
+    group = [name for name in names if rng.random() < 0.7]
+    shared = document["links"].setdefault("shared", {})
+    shared["bus"] = {"between": group if len(group) > 1 else names[:2]}
     return document

@@ -16,7 +16,8 @@ def lanes(problem: Problem, a: int, b: int) -> list[int]:
     for k in range(0 if links is None else len(links.names)):
         assert links is not None
         sends, receives = bool(links.member[k, a]), bool(links.member[k, b])
-        if (sends and receives) if links.medium[k] else sends != receives:
+        same = problem.members is not None and problem.members[a][0] == problem.members[b][0]
+        if (sends and receives and not same) if links.medium[k] else sends != receives:
             found.append(k + 1 if sends or links.half[k] else -k - 1)
     return found
 

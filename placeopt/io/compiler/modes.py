@@ -372,8 +372,6 @@ def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
         issues.add(f"modes are not supported with the objective {metric}; expected {', '.join(METRICS)}", first)
     for stated in (key for key, most in spec.limits if most is not None and key not in METRICS):
         issues.add(f"{stated} is not supported with modes; expected {', '.join(METRICS[:-1])}", ("limits", stated))
-    if any(link.between is not None for link in spec.links.shared.values()):
-        issues.add("modes are not supported with shared links between devices; uplinks are", first)
     if spec.addresses is not None:
         issues.add("modes are not supported with addresses", first)
     return True
