@@ -224,7 +224,7 @@ def test_modes_of_a_device_share_its_setups() -> None:
     problem = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks, "budgets": {"b": 2}})
     for solver in ("cp-sat", "milp", "brute-force", "auto"):
         result = po.solve(problem, solver)
-        assert (result.makespan, result.bound) == (12, 12)  # b from 1, setup of x from then on, a and c
+        assert (result.makespan, result.bound) == (12, 12)  # b from 1 to 3 or 5, then the setup for x, a and c
     slow, fast = (problem.device_names.index(f"gpu: {mode}") for mode in ("slow", "fast"))
     schedule = po.Schedule(np.array([fast, slow, fast]), np.array([3, 10, 17]))
     assert po.verify(problem, schedule).feasible

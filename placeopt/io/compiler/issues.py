@@ -103,7 +103,7 @@ class Issues:
 
 
 class NoIssues(Issues):
-    """Issues that nobody reads, of a spec that is already checked and is compiled again without some of its keys."""
+    """Discards issues: those of a checked spec that is compiled again without some of its keys."""
 
     def _take(self, path: Path, issue: Issue) -> None:
         pass
