@@ -504,6 +504,25 @@ class TestBruteForce:
                 kinds.update(member.kind for member in found.members)
         assert len(kinds & {"resource", "cores", "budget", "pool"}) >= 3
 
+    def test_random_problems_with_memory_tiers(self) -> None:
+        rng = random.Random(17)
+        lines = 0
+        while lines < 15:
+            document = random_document(rng) | {"memory_model": "sum", "contention": "none"}
+            for device in document["devices"].values():
+                device["memory"] = rng.randint(1, 4)
+                device["tiers"] = [{"memory": rng.randint(1, 4), "bandwidth": 1}] if rng.random() < 0.8 else []
+            try:
+                system = System(begin_compilation(Document(document)))
+            except SpecError:  # a contradiction that the compiler sees
+                continue
+            assert_same(system)
+            found = explain(document, time_limit=60, workers=1)
+            assert (found.status == "feasible") == feasible(system, range(len(system.constraints)))
+            if found.status == "infeasible":
+                self.check(system, found)
+                lines += any(member.text.endswith(", and memory tiers after it") for member in found.members)
+
     def test_random_problems_with_limits(self) -> None:
         rng = random.Random(13)
         kinds: set[str] = set()

@@ -15,9 +15,9 @@ x[i, d] is true if task i is on device d, one of those with a duration for it. E
 
 need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. extra[i] is
 what it holds in addition while it runs: nothing under `sum`, its output and scratch under `peak`. Contention, setup
-times and other live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep.
-The model is exact under `sum` without contention, setup times and pipelines (if untimed, for the placement
-only). Otherwise it is a relaxation, so that a core of the model is still a core of the problem.
+times, swapping, limits of metrics and other live memory over time are not modelled, nor are the stages of pipelines
+and the outputs that they keep. With any of them, the model is a relaxation, so that a core of the model is still a core
+of the problem.
 
 CP-SAT returns a core for assumptions only with one worker and without presolve (google/or-tools#3102, #5141). Its
 presolve is also unreliable for large numbers (see `placeopt.bounding.engines.cp_sat`), so presolve is off here.
@@ -146,7 +146,8 @@ class Model:
         if outcome.bound is None:
             return None, placed
         bound = outcome.bound * sign  # what is proved, regardless of the best solution
-        return bound * unit, placed
+        more = self.system.beyond(constraint) if constraint.kind == "memory" else 0
+        return bound * unit - more, placed
 
     def _placement(self, solver: cp_model.CpSolver) -> Int:
         places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]
@@ -169,7 +170,8 @@ class Model:
         total = max(sums) // unit + largest
         room = self.cp.new_int_var(0, total, "")
         self._rooms[number] = room, unit
-        self.cp.add(room <= min(total, constraint.amount // unit)).only_enforce_if(self.literals[number])
+        most = constraint.amount + (self.system.beyond(constraint) if devices else 0)
+        self.cp.add(room <= min(total, most // unit)).only_enforce_if(self.literals[number])
         for d in devices:
             used = [(row[d], size // unit) for row, size in zip(self.x, need, strict=True) if d in row]
             running: Any = 0

@@ -31,6 +31,7 @@ from placeopt.model.ranges import LARGEST
 from placeopt.model.resource_use import use_over_time
 from placeopt.model.resources import CORES, POOL, Resources, Share, assembled
 from placeopt.model.schedule import Schedule
+from placeopt.model.tiers import build_tiers
 from placeopt.model.unavailability import build_unavailability
 from placeopt.model.units import exact_size, size_text, time_text
 from placeopt.views.facts import amount_text
@@ -68,12 +69,10 @@ Change = int | Bool
 
 def refusal(problem: Problem) -> str | None:
     """State why `explain` does not support a problem, and what to do instead; None if it does."""
-    if problem.tiers is not None:
-        return "explain does not support memory tiers; state a memory without tiers"
     if any(metric == "memory_balance" for metric, _ in problem.limits):
         return "explain does not support a limit of memory_balance, which depends on the memory of devices"
-    if problem.has_modes and problem.memory_model != "sum":
-        return "explain supports modes only with memory_model: sum"
+    if problem.has_modes and (problem.memory_model != "sum" or problem.tiers is not None):
+        return "explain supports modes only with memory_model: sum and without memory tiers"
     return None
 
 
@@ -90,6 +89,8 @@ class System:
         (m,) the devices of the file that each device of `problem` occupies.
     ticks, runnable
         (n, m) durations, and where they exist.
+    memory
+        (m,) bytes of the first memory of each device.
     pools
         The devices of the file by their key in the file.
     """
@@ -123,6 +124,7 @@ class System:
         self.pools: dict[str, list[int]] = {}
         for d, device in enumerate(self._index.devices):
             self.pools.setdefault(device.pool, []).append(d)
+        self.memory: Int = problem.capacity if problem.tiers is None else problem.tiers.end[:, 0]
         lasting = {"feasible": self.runnable, "duration": self.ticks}
         self.problem = with_changes(problem, **lasting, resources=self._limited({}, {}))
         self.constraints: tuple[Constraint, ...] = tuple(self._constraints())
@@ -139,7 +141,12 @@ class System:
 
     def limited(self, constraint: Constraint) -> list[int]:
         """Return the devices whose memory a constraint limits, without those of modes, whose memory is a budget."""
-        return [d for d in self.pools[constraint.label] if self.problem.capacity[d] != UNLIMITED]
+        return [d for d in self.pools[constraint.label] if self.memory[d] != UNLIMITED]
+
+    def beyond(self, constraint: Constraint) -> int:
+        """Return the bytes of memory tiers after the first memory of a device that a constraint limits."""
+        d = self.pools[constraint.label][0]
+        return int(self.problem.capacity[d] - self.memory[d])
 
     @property
     def occupied(self) -> list[int]:
@@ -158,7 +165,7 @@ class System:
         problem, changed = self.problem, changed or {}
         n, m = problem.n_tasks, problem.n_devices
         feasible = self.runnable.copy()
-        capacity = np.full(m, UNLIMITED, dtype=np.int64)
+        memory = np.full(m, UNLIMITED, dtype=np.int64)
         release = np.zeros(n, dtype=np.int64)
         deadline = np.full(n, UNLIMITED, dtype=np.int64)
         together: dict[str, list[int]] = {}
@@ -188,13 +195,16 @@ class System:
             elif constraint.kind in CAPACITIES:
                 amounts |= dict.fromkeys(constraint.resources, int(value))
                 if constraint.kind == "memory":
-                    capacity[self.limited(constraint)] = value
+                    memory[self.limited(constraint)] = value
             elif constraint.kind == "addresses":
                 alignment = int(value)
             elif constraint.kind == "limit":
                 most.append((constraint.label, int(value)))
             else:
                 (deadline if constraint.kind == "deadline" else release)[constraint.task] = value
+        tiers = problem.tiers
+        if tiers is not None:
+            tiers = build_tiers(memory, [tiers.further(d) if memory[d] < UNLIMITED else [] for d in range(m)])
         if problem.pipeline is None:
             rules: dict[str, Any] = {"forward": None}
             group = _joined(n, together)
@@ -208,7 +218,8 @@ class System:
             feasible=feasible,
             release=release,
             deadline=deadline,
-            capacity=capacity,
+            capacity=memory if tiers is None else tiers.capacity,
+            tiers=tiers,
             alignment=alignment,
             layout=None if alignment is None else problem.layout,
             group=group,
@@ -259,11 +270,12 @@ class System:
         for pool, members in self.pools.items():
             path: Path = ("devices", pool, "memory")
             budgets = tuple(r for r, owner in enumerate(self._owners) if owner == ("memory", path))
-            amounts = [int(problem.capacity[d]) for d in members if problem.capacity[d] != UNLIMITED]
+            amounts = [int(self.memory[d]) for d in members if self.memory[d] != UNLIMITED]
             amounts += [] if self.resources is None else self.resources.capacity[list(budgets)].tolist()
             for amount in amounts[:1]:
                 text = self._have(pool, f"{size_text(amount)} of memory")
-                yield Constraint("memory", issues.place(path), text, label=pool, amount=amount, resources=budgets)
+                made = Constraint("memory", issues.place(path), text, label=pool, amount=amount, resources=budgets)
+                yield replace(made, text=f"{text}, and memory tiers after it") if self.beyond(made) else made
             yield from self._windows(pool, members)
         yield from self._limits()
         yield from self._capacities()
