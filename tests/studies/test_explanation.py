@@ -20,7 +20,7 @@ from rich.console import Console
 import placeopt as po
 from placeopt.cli.interruption import Stop
 from placeopt.cli.terminal.explanation import print_explanation
-from placeopt.errors import InternalError, SpecError, UsageError
+from placeopt.errors import InternalError, SpecError, UnsupportedError, UsageError
 from placeopt.io.compiler import begin_compilation
 from placeopt.io.document import Document, read_document
 from placeopt.model.modes import place_text
@@ -260,6 +260,12 @@ class TestAnswers:
         assert (found.status, found.members, found.minimal) == ("feasible", (), None)
         assert found.schedule is not None
         assert verify(found.problem, found.schedule).feasible
+
+    def test_setup_times_with_a_detour_on_devices_that_tasks_exclude(self, tmp_path: Path) -> None:
+        head = "placeopt: 1\nresolution: 1 ms\ndevices: {d: {setup: {x: {y: 0 ms, '*': 50 ms}, y: 1 ms}}, e: {}}\n"
+        tasks = "  a: {time: 10 ms, family: x, pin: d}\n  b: {time: 1 ms, family: y, devices: e}\n"
+        with pytest.raises(UnsupportedError, match="explain tries all devices for each task: setups of d: a change"):
+            explained(tmp_path, tasks, head)
 
     def test_undecided(self, tmp_path: Path) -> None:
         found = explained(tmp_path, f"  a: {{{TIMES}}}\n", time_limit=1e-9)

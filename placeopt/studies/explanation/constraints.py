@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placeopt.errors import Issue, SpecError, UnsupportedError, counted, listing, visible
+from placeopt.errors import Issue, SpecError, UnsupportedError, UsageError, counted, listing, visible
 from placeopt.io.compiler import Compilation
 from placeopt.io.compiler.durations import feasibility
 from placeopt.io.compiler.modes import TEAMLESS
@@ -106,6 +106,8 @@ class System:
         except SpecError:
             message = f"explain tries all devices in all modes, here more than {MOST_DEVICES:,}; name fewer modes"
             raise UnsupportedError(message) from None
+        except UsageError as error:  # about setup times
+            raise UnsupportedError(f"explain tries all devices for each task: {error}") from None
         self._index = DeviceIndex(compilation.spec.devices, self._free.issues)
         modes, self.resources = self._free.modes, self._free.resources
         self.members = [(d,) for d in range(problem.n_devices)] if modes is None else modes.members
