@@ -11,50 +11,56 @@ namespace {
 // max(value, 0), exactly and without a branch.
 inline double positive(double value) { return 0.5 * (value + std::fabs(value)); }
 
+// Large games are bound by memory: each round reads every array once, in order.
 class Play {
 public:
-    Play(const Board& board, GameState& state, Stop& stop)
+    Play(const Board& board, GameState& state)
         : board_(board),
           state_(state),
-          stop_(stop),
           n_(static_cast<Int>(board.length.size())),
+          target_(board.target.begin(), board.target.end()),
           value_(n_),
           arriving_(n_),
-          flow_(board.target.size()) {}
+          busy_(n_) {
+        for (Int i = 0; i < n_; ++i) source_.insert(source_.end(), board.start[i + 1] - board.start[i], static_cast<Index>(i));
+        flow_.resize(source_.size());
+        for (std::size_t x = 0; x < source_.size(); ++x) saved_.push_back(board.relief[x] * state.share[x]);
+    }
 
-    Int run(Int first, Int last) {
+    Int run(Int first, Int last, Stop& stop) {
         double weight = 0.0;  // of the rounds so far
         for (Int t = 1; t < first; ++t) weight += square(t);
         for (Int t = first; t <= last; ++t) {
+            if (stop.over(2 * n_ + 8 * static_cast<Int>(flow_.size()))) return t - first;
             weight += square(t);
             const double part = square(t) / weight;
-            if (!choose_paths(t) || !divide_shares(t == first)) return t - first;
-            average(state_.mean_flow, flow_, part);
-            average(state_.mean_share, state_.share, part);
+            choose_paths(t);
+            send_flow(part);
+            divide_shares(t == first);
+            for (std::size_t x = 0; x < flow_.size(); ++x)
+                state_.mean_share[x] += part * (state_.share[x] - state_.mean_share[x]);
         }
         return std::max(last - first + 1, Int{0});
     }
 
 private:
+    using Index = std::int32_t;
+
     static double square(Int t) { return static_cast<double>(t) * static_cast<double>(t); }
 
-    // The path player's answer to the shares, from the last task on. False once stopped.
-    bool choose_paths(Int round) {
+    // The path player's answer to the shares, from the last task on.
+    void choose_paths(Int round) {
         const double t = static_cast<double>(round), power = t * std::sqrt(std::sqrt(t)), fading = power / (power + 1.0);
         for (Int i = n_; i-- > 0;) {
             const Int a = board_.start[i], b = board_.start[i + 1];
-            if (stop_.over(2 + 4 * (b - a))) return false;
             if (b == a) value_[i] = board_.length[i];
             else if (b == a + 1) value_[i] = path(board_.length[i], a);
             else value_[i] = board_.length[i] + choose(a, b, fading);
         }
-        return true;
     }
 
     // The expected path through a lane after `before`.
-    double path(double before, Int x) const {
-        return before + value_[board_.target[x]] + board_.ticks[x] - board_.relief[x] * state_.share[x];
-    }
+    double path(double before, Int x) const { return before + value_[target_[x]] + board_.ticks[x] - saved_[x]; }
 
     // Regret matching for the lanes a..b of a task; returns their expected path.
     double choose(Int a, Int b, double fading) {
@@ -62,14 +68,14 @@ private:
         double *const regret = state_.regret.data(), *const choice = state_.choice.data();
         double mean = 0.0;
         for (Int x = a; x < b; ++x) {
-            length[x] = path(0.0, x);
-            mean += choice[x] * length[x];
+            length[x - a] = path(0.0, x);
+            mean += choice[x] * length[x - a];
         }
         double total = 0.0, best = 0.0;
         for (Int x = a; x < b; ++x) {
-            regret[x] = positive(regret[x] * fading + length[x] - mean);
+            regret[x] = positive(regret[x] * fading + length[x - a] - mean);
             total += regret[x];
-            best += regret[x] * length[x];
+            best += regret[x] * length[x - a];
         }
         if (total > 0.0) {
             for (Int x = a; x < b; ++x) choice[x] = regret[x] / total;
@@ -79,36 +85,35 @@ private:
         best = 0.0;
         for (Int x = a; x < b; ++x) {
             choice[x] = 1.0 / count;
-            best += length[x];
+            best += length[x - a];
         }
         return best / count;
     }
 
-    // The flow of the path player and the answer of the shares, from the first task on. Shares of tasks without flow stay as
-    // they are once `all` have answered. False once stopped.
-    bool divide_shares(bool all) {
-        const Ints start = board_.start, in = board_.in_start;
-        std::fill(flow_.begin(), flow_.end(), 0.0);
+    // The flow of the path player, from the first task on, in a round that counts `part` of the whole.
+    void send_flow(double part) {
         std::fill(arriving_.begin(), arriving_.end(), 0.0);
         if (n_ > 0) arriving_[0] = 1.0;
-        for (Int i = 0; i < n_; ++i) {
-            if (stop_.over(2 + 4 * (start[i + 1] - start[i] + in[i + 1] - in[i]))) return false;
-            if (arriving_[i] == 0.0 && !all) continue;
-            const Int* const lanes = board_.in_lane.data() + in[i];
-            match(in[i + 1] - in[i], [lanes](Int at) { return lanes[at]; });
-            for (Int x = start[i]; x < start[i + 1]; ++x) {
-                flow_[x] = arriving_[i] * state_.choice[x];
-                arriving_[board_.target[x]] += flow_[x];
-            }
-            const Int a = board_.out_start[i];
-            match(board_.out_end[i] - a, [a](Int at) { return a + at; });
+        for (std::size_t x = 0; x < flow_.size(); ++x) {
+            const double sent = arriving_[source_[x]] * state_.choice[x];
+            flow_[x] = sent;
+            arriving_[target_[x]] += sent;
+            state_.mean_flow[x] += part * (sent - state_.mean_flow[x]);
         }
-        return true;
     }
 
-    // Adds a round that counts `part` of the whole to averages.
-    static void average(std::vector<double>& mean, const std::vector<double>& now, double part) {
-        for (std::size_t x = 0; x < mean.size(); ++x) mean[x] += part * (now[x] - mean[x]);
+    // The answer of the shares. Those of tasks without flow stay as they are once `all` have answered.
+    void divide_shares(bool all) {
+        std::size_t count = 0;
+        for (Int i = 0; i < n_; ++i) {  // without a branch, which would be mispredicted
+            busy_[count] = i;
+            count += all || arriving_[i] != 0.0;
+        }
+        for (const Int i : std::span(busy_).first(count)) {
+            const Int in = board_.in_start[i], out = board_.out_start[i];
+            match(board_.in_start[i + 1] - in, [lanes = board_.in_lane.data() + in](Int at) { return lanes[at]; });
+            match(board_.out_end[i] - out, [out](Int at) { return out + at; });
+        }
     }
 
     // Regret matching for shares that sum to one: those of lane(0)..lane(count - 1).
@@ -116,11 +121,11 @@ private:
     void match(Int count, Lane lane) {
         if (count <= 0) return;
         const double *const relief = board_.relief.data(), *const flow = flow_.data();
-        double *const regret = state_.share_regret.data(), *const share = state_.share.data();
+        double *const regret = state_.share_regret.data(), *const share = state_.share.data(), *const saved = saved_.data();
         double mean = 0.0;
         for (Int at = 0; at < count; ++at) {
             const Int x = lane(at);
-            mean += share[x] * relief[x] * flow[x];
+            mean += saved[x] * flow[x];
         }
         double total = 0.0;
         for (Int at = 0; at < count; ++at) {
@@ -131,22 +136,25 @@ private:
         for (Int at = 0; at < count; ++at) {
             const Int x = lane(at);
             share[x] = total > 0.0 ? regret[x] / total : 1.0 / static_cast<double>(count);
+            saved[x] = relief[x] * share[x];
         }
     }
 
     const Board& board_;
     GameState& state_;
-    Stop& stop_;
     const Int n_;
+    std::vector<Index> source_, target_;  // (a,)
+    std::vector<double> saved_;     // (a,) the reduction by the share
+    std::vector<double> flow_;      // (a,)
     std::vector<double> value_;     // (n,) expected path from each task, its length included
     std::vector<double> arriving_;  // (n,) flow into each task
-    std::vector<double> flow_;      // (a,)
+    std::vector<Int> busy_;         // scratch: (n,) tasks whose shares answer
 };
 
 }  // namespace
 
 Int play_rounds(const Board& board, GameState& state, Int first, Int last, Stop& stop) {
-    return Play(board, state, stop).run(first, last);
+    return Play(board, state).run(first, last, stop);
 }
 
 std::vector<Int> split_flow(Ints start, Ints target, Floats flow, Int whole) {
