@@ -80,7 +80,7 @@ private:
         }
         for (Int d = 0; d < m; ++d) {
             if (!timeline_.contends(i, d)) continue;
-            urgent_[d].push(pairs_.entry(everywhere, i));
+            pairs_.push(urgent_[d], pairs_.entry(everywhere, i));
             if (waiting >= 0) arrival(waiting, d) = line_.ready[d];
         }
     }
@@ -107,7 +107,7 @@ private:
             const Entry top = queue.top();
             if (!pairs_.alive(pairs_.sequence[top.item], d)) continue;
             if (top.key > line_.free[d]) break;
-            due_[d].push({0, top.item});
+            pairs_.push(due_[d], {0, top.item});
         }
         for (auto& queue = due_[d]; !queue.empty(); queue.pop()) {
             stop_.poll(20);

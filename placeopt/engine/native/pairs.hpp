@@ -14,8 +14,9 @@
 //     now      pairs that could start as soon as the device is free, by work alone, because all wait for the same tick
 //
 // The best pair of a device is the better of the two heads, and the best of all is found by a scan of the devices. Pairs
-// of tasks that were placed elsewhere stay until they reach the head. So do pairs that became impossible: memory only
-// shrinks, and homes and separation only rule out more, so they never become possible again. Once a group has a home, its
+// of tasks that were placed elsewhere stay until they reach the head or the heap is full. Pairs that became impossible stay
+// until they reach the head: memory only shrinks, and homes and separation only rule out more, so they never become
+// possible again. Once a group has a home, its
 // tasks are queued there only. If devices close, pairs without room stay: the device closes when one of them is the best.
 //
 // Each pair is pushed and popped at most twice: O(n m log n) in all, plus O(e m) for the arrivals.
@@ -84,6 +85,11 @@ public:
         }
     }
 
+    // Pushes an entry. Most entries become those of placed tasks, so heaps remove them before they grow.
+    void push(Heap& queue, const Entry& entry) {
+        queue.push(entry, [this](const Entry& each) { return line_.device[sequence[each.item]] != NONE; });
+    }
+
     // Updates the best pair of device d, after a task was placed there or if the pair is no longer possible.
     void refresh(Int d) {
         const Int free = line_.free[d];
@@ -101,7 +107,7 @@ public:
                     break;
                 }
                 if (start == free) {
-                    now[d].push({work(i, d), top.item});
+                    push(now[d], {work(i, d), top.item});
                 } else {
                     queue.pop();
                     queue.push({add(start, work(i, d)), top.item});
@@ -131,8 +137,8 @@ public:
     // Queues ready task i for device d, where its data arrives at `arrival`.
     void enqueue_on(Int i, Int d, Int arrival) {
         const Int start = timeline_.slot(i, d, arrival).start, value = add(start, work(i, d));
-        if (start == line_.free[d]) now[d].push(entry(work(i, d), i));
-        else later[d].push(entry(value, i));
+        if (start == line_.free[d]) push(now[d], entry(work(i, d), i));
+        else push(later[d], entry(value, i));
         if (head[d] < 0 || value < worth[d] || (value == worth[d] && rank[i] < rank[head[d]])) {
             worth[d] = value;
             head[d] = i;
