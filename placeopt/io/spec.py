@@ -7,8 +7,9 @@ a single producer becomes a list), so the compiler handles one form only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -176,7 +177,6 @@ class Strict(BaseModel):
         extra="forbid",
         frozen=True,
         coerce_numbers_to_str=True,
-        use_attribute_docstrings=True,
         arbitrary_types_allowed=True,
     )
 
@@ -725,4 +725,31 @@ class Spec(Strict):
 def json_schema(of: type[Strict] = Spec) -> dict[str, Any]:
     """The JSON Schema of a problem document, or of another one."""
     schema = of.model_json_schema(mode="validation", by_alias=True)
+    kinds = {kind.__name__: kind for kind in _subclasses(Strict)}
+    for name, definition in {of.__name__: schema, **schema.get("$defs", {})}.items():
+        for key, meaning in _meanings(kinds[name]).items():
+            stated = definition["properties"][key]
+            definition["properties"][key] = dict(sorted({**stated, "description": meaning}.items()))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _subclasses(kind: type[Strict]) -> Iterator[type[Strict]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _subclasses(below)
+
+
+def _meanings(kind: type[Strict]) -> dict[str, str]:
+    """The docstrings of fields by key. Pydantic would read them at import, which takes a quarter of it."""
+    import ast
+    import inspect
+
+    found: dict[str, str] = {}
+    for each in reversed(kind.__mro__[: kind.__mro__.index(Strict)]):
+        (stated,) = ast.parse(inspect.getsource(each)).body
+        assert isinstance(stated, ast.ClassDef)
+        for field, text in pairwise(stated.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                name = ast.unparse(field.target)
+                found[kind.model_fields[name].alias or name] = inspect.cleandoc(str(text.value.value))
+    return found

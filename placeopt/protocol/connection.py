@@ -7,7 +7,6 @@ and creates the client once all answers are right.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 import threading
@@ -141,6 +140,8 @@ class _Attempt:
         )
 
     def _connect(self) -> None:
+        import asyncio
+
         from distributed import Client
         from distributed.comm.addressing import resolve_address
 
@@ -159,6 +160,8 @@ class _Attempt:
 
     async def _asked(self, resolved: str) -> bool:
         """Return whether the cluster is ready; False once the attempt is abandoned."""
+        import asyncio
+
         task = asyncio.create_task(self._ready(resolved))
         while not task.done():
             if self._abandoned.is_set():
@@ -169,6 +172,8 @@ class _Attempt:
 
     async def _ready(self, resolved: str) -> None:
         """Wait for the scheduler and its first worker, and check their versions."""
+        import asyncio
+
         from distributed import rpc
 
         async with rpc(resolved, timeout=self._limit / 2, connection_args=self._arguments) as scheduler:
@@ -190,6 +195,8 @@ class _Attempt:
 
     async def _check_versions(self, scheduler: Any) -> None:
         """Raise a UsageError if the scheduler or a worker has other versions; workers that do not answer are passed."""
+        import asyncio
+
         from distributed.versions import get_versions
 
         extra = {"packages": ["placeopt"]}
