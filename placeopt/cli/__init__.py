@@ -73,7 +73,7 @@ def _run() -> int:
     from placeopt.cli.streams import INTERNAL, LostError
 
     try:
-        from placeopt.cli.app import app
+        from placeopt.cli.app import app_for
         from placeopt.cli.options import as_json
         from placeopt.errors import InternalError, PlaceoptError, SolverError, UsageError
 
@@ -81,7 +81,7 @@ def _run() -> int:
         try:
             if _folder_is_deleted():
                 raise UsageError("the current folder has been deleted; change to another one with `cd`")
-            app(prog_name="placeopt")
+            app_for(sys.argv[1:])(prog_name="placeopt")
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else 0
         except InternalError as error:

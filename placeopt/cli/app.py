@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Annotated
 
 import typer
@@ -92,3 +93,14 @@ app.command("solvers", rich_help_panel=LISTS)(catalog.solvers)
 app.command("passes", rich_help_panel=LISTS)(catalog.passes)
 app.command("devices", rich_help_panel=LISTS)(catalog.devices)
 app.command("schema", rich_help_panel=LISTS)(catalog.schema)
+
+
+def app_for(words: list[str]) -> typer.Typer:
+    """Return the application for a command line; if that begins with a command, with it alone: 3 instead of 34 ms."""
+    commands = [each for each in app.registered_commands if each.name in words[:1]]
+    groups = [each for each in app.registered_groups if each.name in words[:1]]
+    if not commands and not groups:
+        return app
+    found = copy(app)
+    found.registered_commands, found.registered_groups = commands, groups
+    return found
