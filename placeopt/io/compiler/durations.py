@@ -243,18 +243,20 @@ class DurationTable:
                     part: Bool | slice = mask if len(of_format) > 1 else slice(None)
                     ticks[part] = self._quotient(flops[part], rate, path)
                     exact[part] = flops[part] * (rate[0] / rate[1])
-            depends = (ticks > 0) & (compute < 1)
+            moving = np.zeros(1, dtype=np.int64)
             if spec.memory_bandwidth is not None:
                 rate = scales.bandwidth(scaled(spec.memory_bandwidth, memory), (*path, "memory_bandwidth"))
                 moving = self._quotient(traffic, rate, path)
-                depends = (depends & (ticks >= moving)) | ((moving > 0) & (moving >= ticks) & (memory < 1))
-                ticks = np.maximum(ticks, moving)
                 exact = np.maximum(exact, traffic * (rate[0] / rate[1]))
             else:
                 lacking = rows[(flops == 0) & (traffic > 0)]
                 self._no_rate(lacking, places, work, "has no memory_bandwidth", "stated by bytes only,", "state it")
-            if depends.any():
-                self._scaled.append((spec, places, rows[depends]))
+            if min(compute, memory) < 1:
+                by_compute = (compute < 1) & (ticks > 0) & (ticks >= moving)
+                by_memory = (memory < 1) & (moving > 0) & (moving >= ticks)
+                if (by_compute | by_memory).any():
+                    self._scaled.append((spec, places, rows[by_compute | by_memory]))
+            ticks = np.maximum(ticks, moving)
             if spec.overhead is not None:
                 ticks = ticks + scales.ticks(spec.overhead, (*path, "overhead"), counts=False)
                 exact = exact + float(min(scales.exact_ticks(spec.overhead), LARGEST))
@@ -270,10 +272,10 @@ class DurationTable:
         self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool | np.bool_
     ) -> None:
         """Report the most rounded of these tasks to the scales; `runs` is which of them may run on the device."""
-        stated = runs & (exact > 0) & (np.abs(ticks - exact) > 1e-9 * exact)  # beyond rounding errors of floats
-        share = np.divide(ticks - exact, exact, out=np.zeros(len(exact)), where=stated)
+        change = ticks - exact
+        stated = runs & (exact > 0) & (np.abs(change) > 1e-9 * exact)  # beyond rounding errors of floats
         if stated.any():
-            most = int(share.argmax())
+            most = int(np.divide(change, exact, out=np.zeros(len(exact)), where=stated).argmax())
             _, name, task = work[most]
             path = ("tasks", name, "bytes" if task.flops is None else "flops")
             self._scales.count_rounding(float(exact[most]), int(ticks[most]), path)
