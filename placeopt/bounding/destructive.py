@@ -14,21 +14,25 @@ the head of v, and E = T - tail - duration (`placeopt.bounding.quick.paths`). A 
   if not, at remote(c). The same holds backwards for E.
 - *merging*: if remote(c) > E[w, c] for all open c, the data comes too late from any other device. So u and w, hence
   their clusters, share a device. Its class is open for all their tasks, and has the memory for what they hold.
-- *order*: if i cannot run before j on the device of their cluster, since S[i, c] + p[i, c] > E[j, c], then j runs
-  before i, which raises S[i, c] and lowers E[j, c]. If neither can, or if the tasks that must run within an interval
-  take longer than it lasts, class c is closed for the cluster.
+- *order*: if i cannot run before j on the device of their cluster, since S[i, c] + p[i, c] > E[j, c] or a path leads
+  from j to i, then j runs before i. All such j that start at r or later end at r + the sum of their durations or later,
+  and so S[i, c] is at least that; the same holds backwards for E. If neither can run before the other, or if the tasks
+  that must run within an interval take longer than it lasts, class c is closed for the cluster.
 - *parting*: two clusters do not share a device if on each class open for both, some pair of their tasks can run in
   neither order, or their memory does not fit; or if a separation or an edge that is known to be cut joins them.
 - A task without an open class refutes T: the makespan is at least T + 1.
 - *probing*: if the rules refute T once the ends of an undecided edge are assumed to share a device, they do not, and
   vice versa.
+- *cases*: the ends of an edge share a device or not. If both cases are refuted, each with all rules, so is T. The edge
+  is one for which both assumptions change much.
 
 Proof. Each rule states what follows from T, the windows and the clusters, if these hold; by induction, the last ones
 hold. Ports, memory tiers, live memory and resources only delay a schedule more. ∎ Devices that run several tasks at
 once do not: with one, no makespan is refuted.
 
 Applied to parts of the rules only, or stopped early, windows are wider and still valid. A search over T finds the
-largest that is refuted: first without probing, then with. The rules are in `engine/native/propagation.cpp`.
+largest that is refuted: first without probing, then with, and then, within a time limit, with more and more cases. The
+rules are in `engine/native/propagation.cpp`.
 
 The method is "destructive improvement" (R. Klein, A. Scholl, "Computing lower bounds by destructive improvement: an
 application to resource-constrained project scheduling", EJOR 112 (1999), doi:10.1016/S0377-2217(97)00442-6). Orders
@@ -61,8 +65,11 @@ TABLE = 1 << 23
 LIMITS = 1 << 20, 1 << 27, 1 << 16
 """Steps of a probe, steps of propagation without probing, and changes during a probe."""
 
-PRECISION = 4000
-"""With probing, T is searched up to this part of the bound."""
+EFFORTS = 0, 1, *(4**i for i in range(2, 16))
+"""Largest numbers of cases, one after the other; 0: without probing. Without a time limit only the first two."""
+
+PRECISION, COARSE = 4000, 200
+"""With probing, and with several cases, T is searched up to these parts of the bound."""
 
 WIDE = 32
 """Without probing, the first T is this part of the bound above it. Wide steps may succeed where short ones stop."""
@@ -83,7 +90,7 @@ def destructive_bound(
     least, known
         Ticks of a proved bound, and of a known schedule.
     seconds
-        Time limit.
+        Time limit; None for none, and for a single case.
     """
     begun = time.perf_counter()
     stop = engine.Stop(should_stop, seconds)
@@ -92,7 +99,8 @@ def destructive_bound(
     best = critical_path(classes, found)[0]
     why = "the longest chain of tasks and unavoidable transfers; nothing longer is proved"
     if problem.n_devices > 1 and "parallel" not in problem.rules and not should_stop():
-        proved = largest(propagation(classes, found), max(best, least), known, stop)
+        efforts = EFFORTS[:2] if seconds is None else EFFORTS
+        proved = largest(propagation(classes, found), max(best, least), known, stop, efforts)
         if proved > max(best, least):
             best = proved
             why = (
@@ -107,22 +115,23 @@ def largest(
     proved: int,
     known: int | None,
     stop: engine.Stop,
-    *,
-    probing: Sequence[bool] = (False, True),
+    efforts: Sequence[int],
 ) -> int:
-    """The best proved bound, at least `proved`, and at most `known`: without probing, then with; weaker if stopped."""
+    """The best proved bound, at least `proved`, and at most `known`, with so many cases at most; weaker if stopped."""
     # Only an infeasible problem has no schedule below LARGEST_TOTAL; its bounds mean nothing.
     least, most = proved, LARGEST_TOTAL if known is None else min(known, LARGEST_TOTAL)
     with suppress(engine.StoppedError):
-        for probe in probing:
+        for cases in efforts:
             high = most
-            unit = 1 + proved // PRECISION if probe else 1
-            step = unit if probe else 1 + proved // WIDE
-            while proved + unit <= high:
+            unit = 1 + proved // (PRECISION if cases == 1 else COARSE) if cases else 1
+            step = unit if cases else 1 + proved // WIDE
+            while proved + (unit if high < most or cases < 2 else 1) <= high:
                 tried = min(proved + step, high) - 1
-                if rules.refutes(tried, probe, *LIMITS, stop):
+                if rules.refutes(tried, cases, *LIMITS, stop):
                     proved, step = tried + 1, 2 * step
                 elif tried < proved + unit:
+                    if 1 < rules.cases < cases:  # more of them do not help
+                        return proved
                     break
                 else:
                     high, step = tried, max(step // 4, unit)

@@ -1085,10 +1085,14 @@ class Propagation:
 
     def __init__(self, problem: Problem, head: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], duration: numpy.typing.NDArray[numpy.int64], move: numpy.typing.NDArray[numpy.int64], capacity: numpy.typing.NDArray[numpy.int64], memory: numpy.typing.NDArray[numpy.int64], separation: numpy.typing.NDArray[numpy.int64]) -> None: ...
 
-    def refutes(self, makespan: int, probing: bool, probe: int, whole: int, changes: int, stop: Stop) -> bool:
+    def refutes(self, makespan: int, most: int, probe: int, whole: int, changes: int, stop: Stop) -> bool:
         """
-        Return whether the rules refute the makespan; with probing, also by assumptions about single edges. A probe takes about `probe` steps and makes at most `changes` changes; what follows from a decision takes about `whole` steps.
+        Return whether the rules refute the makespan: alone if `most` is 0, else also by assumptions about single edges, in up to about `most` cases. A probe takes about `probe` steps and makes at most `changes` changes; what follows from a decision takes about `whole` steps.
         """
+
+    @property
+    def cases(self) -> int:
+        """Number of cases of the last makespan."""
 
     @property
     def start(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:

@@ -12,8 +12,8 @@
     pipelines     `placeopt.proving.pipelines`: the slow bounds of the period, instead of all these
 
 The intervals and the relaxations run in parallel. With one worker, they take turns: the intervals while they improve,
-the relaxations for a quarter of the time and longer if they improve the best bound, the intervals until they end, and
-the relaxations again if they were stopped.
+the relaxations for a quarter of the time and longer if they improve the best bound, `destructive` until the time limit
+if its bound is still the best, the intervals until they end, and the relaxations again if they were stopped.
 
 Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.
 The best bound certifies the gap of any schedule.
@@ -63,7 +63,7 @@ SERIES, BLOCKS = "series", 0.5
 """The solver of blocks between tasks that cut the graph, and its share of the time."""
 
 REFUTING = 10.0, 0.125
-"""Seconds and share of the time that probing within destructive bounds takes at most."""
+"""Seconds and share of the time that destructive bounds take at most, before others had a turn."""
 
 LONGEST = 120.0
 """Seconds that count as the time for these shares, at most."""
@@ -177,7 +177,13 @@ def _bounds(
                     and "parallel" not in reduced.rules
                     and available()
                 ):
-                    _race(_Intervals(reduced, value, add, stopped), relax, clock, workers, add, over, lambda: best)
+
+                    def refute() -> None:
+                        if any(bound.name == "destructive" and bound.value == best for bound in found.values()):
+                            add(_destructive(reduced, best, known, clock.remaining, stopped))
+
+                    intervals = _Intervals(reduced, value, add, stopped)
+                    _race(intervals, relax, refute, clock, workers, add, over, lambda: best)
                 else:
                     relax(time_limit=clock.remaining, workers=workers, on_bound=add, should_stop=over)
     return sorted(found.values(), key=lambda bound: -bound.value)
@@ -197,19 +203,18 @@ def _bound_makespan(
     if not should_stop() and (found := lagrangian_bound(problem, most, should_stop)) is not None:
         add(replace(found, value=simplified(weight * found.value)))
     if not should_stop():
-        add(_destructive(problem, best(), known, clock, should_stop))
+        seconds, share = REFUTING
+        seconds = seconds if clock.remaining is None else min(seconds, share * clock.remaining)
+        add(_destructive(problem, best(), known, seconds, should_stop))
     if not should_stop():
         add(_sct(problem, should_stop))
 
 
 def _destructive(
-    problem: Problem, best: Value | None, known: Value | None, clock: Clock, should_stop: Callable[[], bool]
+    problem: Problem, best: Value | None, known: Value | None, seconds: float | None, should_stop: Callable[[], bool]
 ) -> Bound:
     """The bound by refuted makespans."""
     weight = problem.objective.levels[0][0].weight
-    seconds, share = REFUTING
-    if clock.remaining is not None:
-        seconds = min(seconds, share * clock.remaining)
     least, most = (None if value is None or not weight else int(Fraction(value) / weight) for value in (best, known))
     found = destructive_bound(problem, least or 0, known=most, seconds=seconds, should_stop=should_stop)
     return replace(found, value=simplified(weight * found.value))
@@ -294,6 +299,7 @@ class _Intervals:
 def _race(
     intervals: _Intervals,
     relax: Callable[..., object],
+    refute: Callable[[], None],
     clock: Clock,
     workers: int,
     add: Callable[[Bound], None],
@@ -323,6 +329,7 @@ def _race(
         return cut or over()
 
     relax(time_limit=clock.remaining, workers=1, on_bound=lead, should_stop=late)
+    refute()
     intervals.run(1)
     if cut and not clock.over and not over():
         whole(time_limit=clock.remaining, workers=1)

@@ -476,7 +476,7 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             {"order": order, "near": zeros, "duration": zeros, "far": zeros},
         ),
         "Propagation": (
-            lambda **a: engine.Propagation(given, *a.values()).refutes(9, True, 99, 99, 99, stop),
+            lambda **a: engine.Propagation(given, *a.values()).refutes(9, 1, 99, 99, 99, stop),
             {
                 "head": ticks,
                 "tail": ticks,

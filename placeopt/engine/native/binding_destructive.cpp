@@ -59,15 +59,18 @@ read-only views.)")
                      "memory: numpy.typing.NDArray[numpy.int64], separation: numpy.typing.NDArray[numpy.int64]) -> None"))
         .def(
             "refutes",
-            [](BoundPropagation& self, Int makespan, bool probing, Int probe, Int whole, Int changes, Stop& stop) {
+            [](BoundPropagation& self, Int makespan, Int most, Int probe, Int whole, Int changes, Stop& stop) {
                 if (makespan < 0 || makespan > NEVER_BOUND)
                     throw Wrong("makespan: " + std::to_string(makespan) + "; expected 0 to 2^61");
                 const nb::gil_scoped_release unlocked;
-                return self.value->refutes(makespan, probing, {probe, whole, changes}, stop);
+                return self.value->refutes(makespan, most, {probe, whole, changes}, stop);
             },
-            "makespan"_a, "probing"_a, "probe"_a, "whole"_a, "changes"_a, "stop"_a,
-            "Return whether the rules refute the makespan; with probing, also by assumptions about single edges. A probe takes "
-            "about `probe` steps and makes at most `changes` changes; what follows from a decision takes about `whole` steps.")
+            "makespan"_a, "most"_a, "probe"_a, "whole"_a, "changes"_a, "stop"_a,
+            "Return whether the rules refute the makespan: alone if `most` is 0, else also by assumptions about single edges, "
+            "in up to about `most` cases. A probe takes about `probe` steps and makes at most `changes` changes; what follows "
+            "from a decision takes about `whole` steps.")
+        .def_prop_ro("cases", [](const BoundPropagation& self) { return self.value->cases; },
+                     "Number of cases of the last makespan.")
         .def_prop_ro("start", ints(&Propagation::start, true),
                      "(n, k) earliest start of each task on each class, 2^61 if it does not run there.")
         .def_prop_ro("latest", ints(&Propagation::latest, true), "(n, k) latest start.")

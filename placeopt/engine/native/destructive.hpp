@@ -6,7 +6,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "quick_bounds.hpp"
@@ -31,13 +33,14 @@ public:
 
     Propagation(const Problem& problem, const ClassTimes& times);
 
-    // Whether the rules refute the makespan; with probing, also by assumptions about single edges. If not, the arrays hold
-    // for every schedule within the makespan. Throws Stopped.
-    bool refutes(Int makespan, bool probing, const Limits& limits, Stop& stop);
+    // Whether the rules refute the makespan: alone if `most` is 0, else also by assumptions about single edges, in up to
+    // about that many cases. If not, the arrays hold for every schedule within the makespan. Throws Stopped.
+    bool refutes(Int makespan, Int most, const Limits& limits, Stop& stop);
 
     std::vector<Int> start, latest;  // (n, k) ticks between which the task starts on the class; NEVER_BOUND if it does not run there
     std::vector<Int> cut;            // (e,) 1 if the ends of the edge run on different devices
     std::vector<Int> cluster;        // (n,) tasks with the same number run on one device
+    Int cases = 0;                   // the cases of the last makespan
 
 private:
     // The colocation groups: the first task of each, a circular list of its tasks, and their number and bytes, by first task.
@@ -54,6 +57,8 @@ private:
     Int ticks(Int v, Int c) const { return times_.duration[v * k_ + c]; }
     Int moving(Int e, Int a, Int c) const { return times_.move[(e * k_ + a) * k_ + c]; }
     bool closed(Int v, Int c) const { return start[v * k_ + c] >= NEVER_BOUND; }
+    // Whether v is a descendant of u; false in large graphs.
+    bool descends(Int v, Int u) const { return words_ && before_[v * words_ + u / 64] >> (u % 64) & 1; }
     bool decided(Int e) const { return cut[e] || cluster[problem_.edge_source[e]] == cluster[problem_.edge_target[e]]; }
     // Whether a condition holds for all tasks of v's cluster, from v on.
     template <class Condition>
@@ -86,6 +91,8 @@ private:
     void merge(Int u, Int w);
     // Lets the ends of an edge run on different devices.
     void separate(Int e);
+    // Finds the tasks that precede each task.
+    void find_ancestors();
     // Orders v and the other tasks of its cluster on their device.
     void order_members(Int v);
     // Whether the members that must run between v's earliest start and the latest end of a member take too long.
@@ -97,13 +104,18 @@ private:
     bool examine(Int v);
     // Applies the rules to all queued tasks, and stops after about `limit` steps; false if the makespan is refuted.
     bool propagate(Int limit);
-    // Whether the ends of an edge may run apart, or together; changes nothing.
-    bool possible(Int e, bool apart);
+    // Lets the ends of an edge run apart, or together; false if they cannot.
+    bool assume(Int e, bool apart);
+    // How many values change if the ends of an edge run apart, or together; NONE if they cannot. Changes nothing.
+    Int consequences(Int e, bool apart);
+    void undo(Int changes);
     // Probes an undecided edge.
     enum class Probe { undecided, decided, refuted };
     Probe probe(Int e);
     // The undecided edges, those with the least slack for the transfer first.
     std::vector<Int> undecided();
+    // Whether the rules refute all cases; their number grows up to about `most`.
+    bool refuted(Int most);
     void reset(Int makespan);
 
     const Problem& problem_;
@@ -112,9 +124,14 @@ private:
     std::vector<Int> apart_start_, apart_;  // task v must be apart from apart_[apart_start_[v]..apart_start_[v + 1]]
     Clusters groups_;
     std::vector<Int> next_, size_, held_;   // of the present clusters
+    Int words_ = 0;
+    std::vector<std::uint64_t> before_;     // (n, words_) the ancestors of each task, as bits; empty for large graphs
+    std::vector<std::pair<Int, Int>> earlier_, later_;  // of a task: members of its cluster by start or end, and ticks
+    std::vector<Int> effect_;               // (e,) what the assumptions about an edge change, at its last probe
     std::deque<Int> queue_;
     std::vector<char> queued_;
-    std::vector<Change> trail_;             // the changes of a probe
+    std::vector<Change> trail_;             // the changes of cases and of a probe, `room_` at most
+    Int room_ = 0;
     bool recording_ = false;
     Int steps_ = 0;
     Limits limits_{};

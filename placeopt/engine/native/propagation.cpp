@@ -9,6 +9,12 @@ namespace {
 constexpr Int PAIRS = Int{1} << 16;
 // Tasks of a cluster for which sets of tasks in an interval are examined at most.
 constexpr Int SET = 1024;
+// Tasks of a graph in which ancestors are stored at most: 2 MB.
+constexpr Int ANCESTORS = 4096;
+// Changes of all cases that are recorded at most: 64 MB.
+constexpr Int TRAIL = Int{1} << 22;
+// An edge whose assumptions both change much divides best.
+constexpr Int BALANCE = 16;
 
 }  // namespace
 
@@ -44,12 +50,26 @@ Propagation::Propagation(const Problem& problem, const ClassTimes& times)
         Int work = 0;
         for (Int v = 0; v < n; ++v) work = add(work, ticks(v, c));
     }
+    effect_.resize(problem.e);
+    if (n <= ANCESTORS) find_ancestors();
     reset(0);
+}
+
+void Propagation::find_ancestors() {
+    const Problem& p = problem_;
+    words_ = (p.n + 63) / 64;
+    before_.resize(p.n * words_);
+    for (const Int v : p.order)
+        for (Int at = p.in_start[v]; at < p.in_start[v + 1]; ++at) {
+            const Int u = p.edge_source[p.in_edge[at]];
+            for (Int word = 0; word < words_; ++word) before_[v * words_ + word] |= before_[u * words_ + word];
+            before_[v * words_ + u / 64] |= std::uint64_t{1} << (u % 64);
+        }
 }
 
 bool Propagation::change(Int& cell, Int value) {
     if (recording_) {
-        if (static_cast<Int>(trail_.size()) >= limits_.changes) return false;
+        if (static_cast<Int>(trail_.size()) >= room_) return false;
         trail_.push_back({&cell, cell});
     }
     cell = value;
@@ -121,7 +141,7 @@ bool Propagation::compatible(Int u, Int w) {
 void Propagation::merge(Int u, Int w) {
     if (size_[cluster[u]] < size_[cluster[w]]) std::swap(u, w);
     const Int a = cluster[u], b = cluster[w], cells = (k_ + 1) * (size_[a] + size_[b]);
-    if (recording_ && limits_.changes - static_cast<Int>(trail_.size()) < cells + 4) return;
+    if (recording_ && room_ - static_cast<Int>(trail_.size()) < cells + 4) return;
     stop_->poll(cells);
     change(size_[a], size_[a] + size_[b]);
     change(held_[a], held_[a] + held_[b]);
@@ -151,19 +171,28 @@ void Propagation::order_members(Int v) {
     for (Int c = 0; c < k_; ++c) {
         const Int p = ticks(v, c);
         if (p == 0) continue;
+        earlier_.clear();
+        later_.clear();
         for (Int j = next_[v]; j != v && !closed(v, c); j = next_[j]) {
             const Int q = ticks(j, c);
             count(1);
             if (!disjoint(v, j, c)) {
                 close(v, c);
-            } else if (q > 0 && start_on(j, c) + q > latest_on(v, c)) {
+            } else if (q > 0 && (start_on(j, c) + q > latest_on(v, c) || descends(j, v))) {
                 raise_start(j, c, start_on(v, c) + p);
-                lower_latest(v, c, latest_on(j, c) - p);
-            } else if (q > 0 && start_on(v, c) + p > latest_on(j, c)) {
-                raise_start(v, c, start_on(j, c) + q);
+                later_.emplace_back(latest_on(j, c) + q, q);
+            } else if (q > 0 && (start_on(v, c) + p > latest_on(j, c) || descends(v, j))) {
                 lower_latest(j, c, latest_on(v, c) - q);
+                earlier_.emplace_back(-start_on(j, c), q);
             }
         }
+        if (closed(v, c)) continue;
+        // All that start after some tick, and precede v, delay it; likewise backwards.
+        std::sort(earlier_.begin(), earlier_.end());
+        std::sort(later_.begin(), later_.end());
+        Int before = 0, after = p;
+        for (const auto& [start, q] : earlier_) raise_start(v, c, (before += q) - start);
+        for (const auto& [end, q] : later_) lower_latest(v, c, end - (after += q));
         if (members >= 3 && members <= SET && !closed(v, c) && overfull(v, c)) close(v, c);
     }
 }
@@ -252,29 +281,38 @@ bool Propagation::propagate(Int limit) {
     return possible;
 }
 
-bool Propagation::possible(Int e, bool apart) {
+bool Propagation::assume(Int e, bool apart) {
     const Int u = problem_.edge_source[e], w = problem_.edge_target[e];
-    if (!apart && !compatible(u, w)) return false;
-    recording_ = true;
     if (apart) separate(e);
-    else merge(u, w);
-    const bool found = propagate(limits_.probe);
-    for (; !trail_.empty(); trail_.pop_back()) *trail_.back().cell = trail_.back().old;
-    recording_ = false;
-    return found;
+    else if (compatible(u, w)) merge(u, w);
+    else return false;
+    return true;
+}
+
+void Propagation::undo(Int changes) {
+    for (; static_cast<Int>(trail_.size()) > changes; trail_.pop_back()) *trail_.back().cell = trail_.back().old;
+}
+
+Int Propagation::consequences(Int e, bool apart) {
+    const bool outer = recording_;
+    const Int before = static_cast<Int>(trail_.size());
+    recording_ = true;
+    room_ = before + limits_.changes;
+    const bool possible = assume(e, apart) && propagate(limits_.probe);
+    const Int changes = static_cast<Int>(trail_.size()) - before;
+    undo(before);
+    recording_ = outer;
+    room_ = TRAIL;
+    return possible ? changes : NONE;
 }
 
 Propagation::Probe Propagation::probe(Int e) {
-    const Int u = problem_.edge_source[e], w = problem_.edge_target[e];
-    if (!possible(e, true)) {
-        if (!compatible(u, w)) return Probe::refuted;
-        merge(u, w);
-    } else if (!possible(e, false)) {
-        separate(e);
-    } else {
+    const Int apart = consequences(e, true), together = apart == NONE ? NONE : consequences(e, false);
+    if (apart != NONE && together != NONE) {
+        effect_[e] = BALANCE * std::min(apart, together) + std::max(apart, together);
         return Probe::undecided;
     }
-    return propagate(limits_.whole) ? Probe::decided : Probe::refuted;
+    return assume(e, apart != NONE) && propagate(limits_.whole) ? Probe::decided : Probe::refuted;
 }
 
 std::vector<Int> Propagation::undecided() {
@@ -306,25 +344,44 @@ void Propagation::reset(Int makespan) {
     queue_.assign(problem_.order.begin(), problem_.order.end());
     std::fill(queued_.begin(), queued_.end(), true);
     trail_.clear();
+    room_ = TRAIL;
     recording_ = false;
 }
 
-bool Propagation::refutes(Int makespan, bool probing, const Limits& limits, Stop& stop) {
-    limits_ = limits;
-    stop_ = &stop;
-    reset(makespan);
-    if (!propagate(limits.whole)) return true;
-    bool progress = probing;
-    while (progress) {
+bool Propagation::refuted(Int most) {
+    for (bool progress = true; progress;) {
         progress = false;
         for (const Int e : undecided()) {
             if (decided(e)) continue;
             const Probe found = probe(e);
             if (found == Probe::refuted) return true;
-            progress = progress || found == Probe::decided;
+            progress = progress || (found == Probe::decided && !recording_);  // a case is probed once
         }
     }
-    return false;
+    Int chosen = NONE;
+    for (Int e = 0; e < problem_.e; ++e)
+        if (!decided(e) && (chosen == NONE || effect_[e] > effect_[chosen])) chosen = e;
+    if (chosen == NONE || cases >= most) return false;
+    const bool outer = recording_;
+    const Int before = static_cast<Int>(trail_.size());
+    bool all = true;
+    for (const bool apart : {true, false}) {
+        ++cases;
+        recording_ = true;
+        all = !assume(chosen, apart) || !propagate(limits_.whole) || refuted(most);
+        undo(before);
+        recording_ = outer;
+        if (!all) break;
+    }
+    return all;
+}
+
+bool Propagation::refutes(Int makespan, Int most, const Limits& limits, Stop& stop) {
+    limits_ = limits;
+    stop_ = &stop;
+    reset(makespan);
+    cases = 1;
+    return !propagate(limits.whole) || (most > 0 && refuted(most));
 }
 
 }  // namespace engine
