@@ -117,7 +117,7 @@ def largest(
     stop: engine.Stop,
     efforts: Sequence[int],
 ) -> int:
-    """The best proved bound, at least `proved`, and at most `known`, with so many cases at most; weaker if stopped."""
+    """The best proved bound, from `proved` to `known`, with each of these maximum numbers of cases; less if stopped."""
     # Only an infeasible problem has no schedule below LARGEST_TOTAL; its bounds mean nothing.
     least, most = proved, LARGEST_TOTAL if known is None else min(known, LARGEST_TOTAL)
     with suppress(engine.StoppedError):

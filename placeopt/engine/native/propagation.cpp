@@ -13,6 +13,8 @@ constexpr Int SET = 1024;
 constexpr Int ANCESTORS = 4096;
 // Changes of all cases that are recorded at most: 64 MB.
 constexpr Int TRAIL = Int{1} << 22;
+// Edges that are probed in a case, unless they all are decided.
+constexpr std::size_t PROBES = 30;
 // An edge whose assumptions both change much divides best.
 constexpr Int BALANCE = 16;
 
@@ -349,18 +351,22 @@ void Propagation::reset(Int makespan) {
 }
 
 bool Propagation::refuted(Int most) {
+    Int chosen = NONE;
     for (bool progress = true; progress;) {
         progress = false;
-        for (const Int e : undecided()) {
+        chosen = NONE;
+        std::vector<Int> edges = undecided();
+        if (recording_ && edges.size() > PROBES) edges.resize(PROBES);
+        for (const Int e : edges) {
             if (decided(e)) continue;
             const Probe found = probe(e);
             if (found == Probe::refuted) return true;
-            progress = progress || (found == Probe::decided && !recording_);  // a case is probed once
+            progress = progress || found == Probe::decided;
         }
+        for (const Int e : edges)
+            if (!decided(e) && (chosen == NONE || effect_[e] > effect_[chosen])) chosen = e;
+        progress = progress && (!recording_ || chosen == NONE);
     }
-    Int chosen = NONE;
-    for (Int e = 0; e < problem_.e; ++e)
-        if (!decided(e) && (chosen == NONE || effect_[e] > effect_[chosen])) chosen = e;
     if (chosen == NONE || cases >= most) return false;
     const bool outer = recording_;
     const Int before = static_cast<Int>(trail_.size());
