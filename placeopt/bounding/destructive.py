@@ -130,7 +130,7 @@ def largest(
                 if rules.refutes(tried, cases, *LIMITS, stop):
                     proved, step = tried + 1, 2 * step
                 elif tried < proved + unit:
-                    if 1 < rules.cases < cases:  # more of them do not help
+                    if rules.cases < cases:  # more of them do not help
                         return proved
                     break
                 else:
