@@ -20,36 +20,37 @@ if TYPE_CHECKING:
     from placeopt.views.plots.canvas import Picture
 
 
-@dataclass(repr=False)
-class ServingResult:
-    """A verified plan, None if there is none, and an upper bound of the rate, in millionths of a token per second."""
+class ServedResult:
+    """What results with one plan and with replicas share."""
 
-    problem: Serving
-    plan: ServingPlan | None
-    report: ServingReport | None
-    bound: int
-    bound_source: str
-    seconds: float
-    sites: Sites
-    history: list[tuple[float, int]] = field(default_factory=list)
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def problem(self) -> Serving: ...
+        @property
+        def replicas(self) -> Replicas: ...
+        @property
+        def bound(self) -> int: ...
 
     def __repr__(self) -> str:
-        return _text(self)
+        found = tokens_text(self.rate) if self.replicas else self.message
+        gap = "" if self.gap is None else f", gap {self.gap:.2%}"
+        name = self.problem.name or "a serving problem"
+        return f"<{type(self).__name__} of {name}: {found}, at most {tokens_text(self.bound)}{gap}>"
 
     @property
     def rate(self) -> int:
-        """The rate of the plan; 0 without one."""
-        return 0 if self.report is None else self.report.rate
+        """The rate of all replicas; 0 without a plan."""
+        return total_rate(self.replicas)
 
     @property
     def gap(self) -> float | None:
         """(bound - rate) / rate; None without a plan, unless the bound is 0."""
-        return _gap(self.rate, self.bound)
-
-    @property
-    def replicas(self) -> Replicas:
-        """The plan of all nodes as the only replica; none without a plan."""
-        return () if self.plan is None else (Replica(np.arange(self.problem.n_nodes), self.plan),)
+        if not self.rate:
+            return 0.0 if not self.bound else None
+        return (self.bound - self.rate) / self.rate
 
     @property
     def message(self) -> str:
@@ -66,7 +67,36 @@ class ServingResult:
         MissingExtraError
             If matplotlib is not installed.
         """
-        return _drawn(self.problem, self.replicas, self.bound, path)
+        from placeopt.views.plots import drawn
+
+        if not self.replicas:
+            raise UsageError("plot: the result has no plan")
+
+        def draw() -> Picture:
+            from placeopt.serving.pictures import draw_layers
+
+            return draw_layers(self.problem, self.replicas, bound=self.bound)
+
+        return drawn(draw, path)
+
+
+@dataclass(repr=False)
+class ServingResult(ServedResult):
+    """A verified plan, None if there is none, and an upper bound of the rate, in millionths of a token per second."""
+
+    problem: Serving
+    plan: ServingPlan | None
+    report: ServingReport | None
+    bound: int
+    bound_source: str
+    seconds: float
+    sites: Sites
+    history: list[tuple[float, int]] = field(default_factory=list)
+
+    @property
+    def replicas(self) -> Replicas:
+        """The plan of all nodes as the only replica; none without a plan."""
+        return () if self.plan is None else (Replica(np.arange(self.problem.n_nodes), self.plan),)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON; rates in tokens per second."""
@@ -94,7 +124,7 @@ class ServingResult:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReplicatedResult:
+class ReplicatedResult(ServedResult):
     """Verified replicas, none if no plan was found, and an upper bound of their rate, in millionths of a token per
     second; `source` is what proves it: "prices" or "divisions" of the nodes."""
 
@@ -105,28 +135,6 @@ class ReplicatedResult:
     seconds: float
     first_token: int | None = None
     """Picoseconds to the first token in the slowest replica; None without prompts."""
-
-    def __repr__(self) -> str:
-        return _text(self)
-
-    @property
-    def rate(self) -> int:
-        """The rate of all replicas."""
-        return total_rate(self.replicas)
-
-    @property
-    def gap(self) -> float | None:
-        """(bound - rate) / rate; None without a plan, unless the bound is 0."""
-        return _gap(self.rate, self.bound)
-
-    @property
-    def message(self) -> str:
-        """Why there is no plan; empty with one."""
-        return "" if self.replicas else why_none(self.problem, self.bound)
-
-    def plot(self, path: str | PathLike[str] | None = None) -> Picture:
-        """Draw the layers of the nodes of all replicas; see `ServingResult.plot`."""
-        return _drawn(self.problem, self.replicas, self.bound, path)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON; rates in tokens per second."""
@@ -143,30 +151,3 @@ class ReplicatedResult:
             "seconds": self.seconds,
             "plan": replicas_document(self.problem, self.replicas) if self.replicas else None,
         }
-
-
-def _text(result: ServingResult | ReplicatedResult) -> str:
-    found = tokens_text(result.rate) if result.replicas else result.message
-    gap = "" if result.gap is None else f", gap {result.gap:.2%}"
-    name = result.problem.name or "a serving problem"
-    return f"<{type(result).__name__} of {name}: {found}, at most {tokens_text(result.bound)}{gap}>"
-
-
-def _gap(rate: int, bound: int) -> float | None:
-    if not rate:
-        return 0.0 if not bound else None
-    return (bound - rate) / rate
-
-
-def _drawn(problem: Serving, replicas: Replicas, bound: int, path: str | PathLike[str] | None) -> Picture:
-    from placeopt.views.plots import drawn
-
-    if not replicas:
-        raise UsageError("plot: the result has no plan")
-
-    def draw() -> Picture:
-        from placeopt.serving.pictures import draw_layers
-
-        return draw_layers(problem, replicas, bound=bound)
-
-    return drawn(draw, path)
