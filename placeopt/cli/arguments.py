@@ -58,6 +58,16 @@ def assignments(pairs: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
+def solver_settings(solver: str, pairs: Sequence[str] | None) -> dict[str, str]:
+    """Parse `--set key=value` options of a solver, and check them before a large file is read."""
+    from placeopt.orchestration.settings import read_settings
+    from placeopt.protocol.registry import find_solver
+
+    settings = assignments(pairs)
+    read_settings(find_solver(solver), settings)
+    return settings
+
+
 def pairs(option: str, given: Sequence[str] | None, expected: str) -> dict[str, str]:
     """Parse a repeated option NAME=VALUE; the last equals sign separates them."""
     found: dict[str, str] = {}

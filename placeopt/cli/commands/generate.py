@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,10 +89,7 @@ def random(
     """Generate a random task graph and device network with the parameters of GiPH (Hu et al. 2023, appendix B.2)."""
     from placeopt.generate.random_graphs import random_document, random_network, random_tasks
 
-    if options:
-        _list_options(random_document, random_tasks, random_network)
-    else:
-        _write_random(random_document, sets, seed, count, out)
+    _write_random(random_document, [random_document, random_tasks, random_network], options, sets, seed, count, out)
 
 
 @app.command()
@@ -103,10 +100,7 @@ def layered(
     from placeopt.generate.layered_graphs import layered as generate
     from placeopt.generate.layered_graphs import layered_document
 
-    if options:
-        _list_options(generate)
-    else:
-        _write_random(layered_document, sets, seed, count, out)
+    _write_random(layered_document, [generate], options, sets, seed, count, out)
 
 
 @app.command()
@@ -117,10 +111,7 @@ def irregular(
     from placeopt.generate.irregular_graphs import irregular as generate
     from placeopt.generate.irregular_graphs import irregular_document
 
-    if options:
-        _list_options(generate)
-    else:
-        _write_random(irregular_document, sets, seed, count, out)
+    _write_random(irregular_document, [generate], options, sets, seed, count, out)
 
 
 @app.command()
@@ -131,10 +122,7 @@ def fork(
     from placeopt.generate.forks import fork as generate
     from placeopt.generate.forks import fork_document
 
-    if options:
-        _list_options(generate)
-    else:
-        _write_random(fork_document, sets, seed, count, out)
+    _write_random(fork_document, [generate], options, sets, seed, count, out)
 
 
 @app.command()
@@ -144,10 +132,9 @@ def giph(
     """Generate a random task graph and device network as the released code of GiPH (Hu et al. 2023), bit for bit."""
     from placeopt.generate.giph.released import released_document, released_graph, released_network
 
-    if options:
-        _list_options(released_document, released_graph, released_network)
-    else:
-        _write_random(released_document, sets, seed, count, out)
+    _write_random(
+        released_document, [released_document, released_graph, released_network], options, sets, seed, count, out
+    )
 
 
 @app.command()
@@ -232,11 +219,20 @@ def _placed(
 
 
 def _write_random(
-    make: Callable[..., dict[str, Any]], sets: list[str] | None, seed: int | None, count: int, out: Path | None
+    make: Callable[..., dict[str, Any]],
+    documented: Sequence[Callable[..., Any]],
+    options: bool,
+    sets: list[str] | None,
+    seed: int | None,
+    count: int,
+    out: Path | None,
 ) -> None:
-    """Write the problems of consecutive seeds."""
+    """Write the problems of consecutive seeds; with `options`, print the parameters of `documented` instead."""
     from placeopt.generate.arguments import whole
 
+    if options:
+        _list_options(*documented)
+        return
     values = _values(sets)
     if seed is not None and "seed" in values:
         raise UsageError(f"--seed and --set seed={values['seed']} both state seed; expected one of them")

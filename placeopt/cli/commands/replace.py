@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds
+from placeopt.cli.arguments import DEFAULT_LIMIT, checked_options, input_path, limit_seconds, solver_settings
 from placeopt.cli.commands.serving import refuse, replace_serving_file
 from placeopt.cli.files import check_targets, print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
@@ -65,13 +65,10 @@ def replace(
     from placeopt.io.document import is_serving
     from placeopt.io.formats.documents import write_problem
     from placeopt.model.arrays import checked_number
-    from placeopt.orchestration.settings import read_settings
-    from placeopt.protocol.registry import find_solver
     from placeopt.studies.replacement import changed_problem, replaced
 
-    settings = assignments(sets)
+    settings = solver_settings(solver, sets)
     limit = limit_seconds(time_limit, DEFAULT_LIMIT)
-    read_settings(find_solver(solver), settings)
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     checked_number("--runs", runs, positive=True)
     check_targets(("--out", out), ("--out-problem", out_problem))
