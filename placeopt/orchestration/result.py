@@ -25,7 +25,6 @@ from placeopt.views.facts import (
     MEANING,
     SHOWN,
     Grid,
-    aligned,
     amount_text,
     applied_text,
     device_cells,
@@ -246,14 +245,9 @@ class Result:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from placeopt.views.plots import checked_file, draw_result
+        from placeopt.views.plots import draw_result, drawn
 
-        if path is not None:
-            checked_file(path)
-        picture = draw_result(self, kind, title=title)
-        if path is not None:
-            picture.write(path)
-        return picture
+        return drawn(lambda: draw_result(self, kind, title=title), path)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schedule to a plan file (JSON), which `placeopt.read_plan` and the command line read.
@@ -475,7 +469,7 @@ def _summary(result: Result) -> str:
     lines = [problem_line(result.problem), *(f"{label:<{wide}}  {text}".rstrip() for label, text in facts)]
     if result.devices:
         grid = device_grid(result)
-        lines += aligned([grid.headers, *grid.rows], left=grid.left)
+        lines += grid.lines()
     return "\n".join([*lines, *verdict_lines(result)])
 
 

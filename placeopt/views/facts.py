@@ -14,6 +14,7 @@ from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
 from placeopt.model.metrics import ccr
 from placeopt.model.modes import homes, memory_capacity, own_devices
+from placeopt.model.notebook import grid_table
 from placeopt.model.objective import IN_TICKS, Value
 from placeopt.model.period import period
 from placeopt.model.pipeline import UNBOUNDED
@@ -204,11 +205,27 @@ def aligned(rows: Sequence[Sequence[str]], left: int, words: Collection[int] = (
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table as text: the first `left` columns hold words, the others numbers."""
+    """A table as text: the first `left` columns and those in `words` hold words, the others numbers."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    left: int
+    left: int = 1
+    words: tuple[int, ...] = ()
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    """Lines below the table."""
+
+    def holds_words(self, column: int) -> bool:
+        """Whether a column holds words, and is thus left-aligned."""
+        return column < self.left or column in self.words
+
+    def lines(self) -> list[str]:
+        """The table as columns of text, without title and notes."""
+        return aligned([self.headers, *self.rows], self.left, self.words)
+
+    def html(self) -> str:
+        """The table in HTML, without title and notes."""
+        return grid_table(self.headers, self.rows, self.left, self.words)
 
 
 def pipeline_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str, str]]:

@@ -340,9 +340,9 @@ class TestOutput:
             po.load(HEFT_10), ("makespan", "total_cost"), workers=1, on_step=begun.append,
             should_stop=lambda: len(begun) > 1,
         )  # fmt: skip
-        headers, rows = front.table()
-        assert headers.count("lower bound") == 2
-        assert rows[0][-1].endswith("%")
+        (grid,) = front.grids()
+        assert grid.headers.count("lower bound") == 2
+        assert grid.rows[0][-1].endswith("%")
 
     @pytest.mark.parametrize("name", ["front.png", "front.svg"])
     def test_plot(self, front: po.Pareto, tmp_path: Path, name: str) -> None:

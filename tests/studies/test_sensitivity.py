@@ -654,7 +654,7 @@ class TestFindings:
         exact = optimum(found.variants[0].change.problem)
         assert exact is not None
         assert row["objective"] == exact[0][0]
-        assert found.table()[0][1] == "energy"
+        assert found.grids()[0].headers[1] == "energy"
 
 
 class TestCommand:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from placeopt.cli.arguments import assignments, checked_options, limit_seconds
+from placeopt.cli.arguments import checked_options, limit_seconds, solver_settings
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, ProblemFile, Seed, Sets, Workers, limit_option, solver_option
 from placeopt.cli.output import print_json, stderr_console, stdout_console
@@ -41,15 +41,13 @@ def losses(
 ) -> None:
     """Separate what a solver's clusters cost from what their placement costs, at least and at most."""
     from placeopt.io.compiler import load
-    from placeopt.orchestration.settings import read_settings
     from placeopt.passes import find_pass
     from placeopt.protocol.registry import find_solver
     from placeopt.studies.losses import SOLVES, check_clusters
     from placeopt.studies.losses import losses as separate
 
-    settings = assignments(sets)
+    settings = solver_settings(solver, sets)
     limit = limit_seconds(time_limit)
-    read_settings(find_solver(solver), settings)
     find_solver(prover)
     for name in passes or ():
         find_pass(name)
@@ -68,11 +66,9 @@ def losses(
         if as_json:
             print_json(found.to_dict())
         else:
-            from placeopt.cli.terminal.console import print_problem
-            from placeopt.cli.terminal.studies import print_losses
+            from placeopt.cli.terminal.studies import print_findings
 
-            print_problem(stdout_console(), compiled)
-            print_losses(stdout_console(), found)
+            print_findings(stdout_console(), found)
     if stop.is_set():
         raise typer.Exit(stop.code)
     if not found.chain:

@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from placeopt.cli import completion
-from placeopt.cli.arguments import LARGEST_COUNT, assignments, checked_options, limit_seconds
+from placeopt.cli.arguments import LARGEST_COUNT, checked_options, limit_seconds, solver_settings
 from placeopt.cli.files import check_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, Gap, ProblemFile, Seed, Sets, Workers, limit_option, plot_option, solver_option
@@ -51,18 +51,15 @@ def pareto(
 ) -> None:
     """Compute the Pareto front of two metrics, with schedules, lower bounds, and a certified gap at each point."""
     from placeopt.io.compiler import load
-    from placeopt.orchestration.settings import read_settings
-    from placeopt.protocol.registry import find_solver
     from placeopt.studies.pareto import check_metrics
     from placeopt.studies.pareto import pareto as compute
 
-    settings = assignments(sets)
+    settings = solver_settings(solver, sets)
     limit = limit_seconds(time_limit)
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other: each prints on stdout")
     chosen = check_metrics([name.strip() for name in metrics.split(",")], "--metrics")
     wanted = None if points == "all" else _count(points)
-    read_settings(find_solver(solver), settings)
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     drawings = wanted_plots(plots, ("front",))
     check_targets(*(("--plot", path) for _, path in drawings))
@@ -84,11 +81,9 @@ def pareto(
 
             write_csv(sys.stdout, found.rows())
         else:
-            from placeopt.cli.terminal.console import print_problem
-            from placeopt.cli.terminal.studies import print_front
+            from placeopt.cli.terminal.studies import print_findings
 
-            print_problem(stdout_console(), compiled)
-            print_front(stdout_console(), found)
+            print_findings(stdout_console(), found)
             if found.termination.value == "infeasible":
                 print_notes(explaining(problem, compiled))
     if stop.is_set():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from placeopt.cli.arguments import assignments, checked_options, limit_seconds, seconds
+from placeopt.cli.arguments import checked_options, limit_seconds, seconds, solver_settings
 from placeopt.cli.commands.serving import refuse, whatif_serving_file
 from placeopt.cli.files import check_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
@@ -66,14 +66,11 @@ def whatif(
     """Compute how much a better network gains, at least and at most: devices, speed, memory, bandwidth, latency."""
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.document import is_serving
-    from placeopt.orchestration.settings import read_settings
-    from placeopt.protocol.registry import find_solver
     from placeopt.studies.sensitivity import examine, make_amounts, make_changes
 
-    settings = assignments(sets)
+    settings = solver_settings(solver, sets)
     limit = limit_seconds(time_limit)
     bounding = seconds(bound_time, "--bound-time")
-    read_settings(find_solver(solver), settings)
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     amounts = make_amounts(
         more_devices=more_devices,
@@ -116,11 +113,9 @@ def whatif(
         if as_json:
             print_json(found.to_dict())
         else:
-            from placeopt.cli.terminal.console import print_problem
-            from placeopt.cli.terminal.studies import print_whatif
+            from placeopt.cli.terminal.studies import print_findings
 
-            print_problem(stdout_console(), compiled)
-            print_whatif(stdout_console(), found)
+            print_findings(stdout_console(), found)
     if stop.is_set():
         raise typer.Exit(stop.code)
     if not found.base.feasible:

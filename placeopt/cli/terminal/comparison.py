@@ -19,10 +19,10 @@ from rich.text import Text
 from placeopt.cli.terminal.console import fitting_columns, spaced
 from placeopt.errors import visible
 from placeopt.studies.comparison.execution import Observer
-from placeopt.studies.comparison.grids import Grid
 from placeopt.studies.comparison.isolation import Point
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import Key
+from placeopt.views.facts import Grid
 
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$"}
 
@@ -39,7 +39,7 @@ def print_comparison(console: Console, tables: Sequence[Grid]) -> None:
         for columns in _parts(console, grid):
             table = Table(box=None, header_style="dim", pad_edge=False)
             for column in columns:
-                words = column < grid.left or column in grid.words
+                words = grid.holds_words(column)
                 table.add_column(grid.headers[column], justify="left" if words else "right", no_wrap=True)
             for row in grid.rows:
                 table.add_row(*(Text(row[column]) for column in columns))
@@ -65,7 +65,7 @@ def write_markdown(out: TextIO, tables: Sequence[Grid]) -> None:
     """Write tables of a comparison as Markdown."""
     for place, grid in enumerate(tables):
         lines = [f"### {_escaped(grid.title)}", "", _line(map(_escaped, grid.headers))]
-        lines.append(_line(["---" if c < grid.left or c in grid.words else "---:" for c in range(len(grid.headers))]))
+        lines.append(_line(["---" if grid.holds_words(c) else "---:" for c in range(len(grid.headers))]))
         lines += [_line(map(_escaped, row)) for row in grid.rows]
         if grid.notes:
             lines += ["", *(f"- {_escaped(note)}" for note in grid.notes)]
@@ -75,7 +75,7 @@ def write_markdown(out: TextIO, tables: Sequence[Grid]) -> None:
 def write_latex(out: TextIO, tables: Sequence[Grid]) -> None:
     """Write tables of a comparison as LaTeX for the package booktabs, with titles and notes as comments."""
     for place, grid in enumerate(tables):
-        columns = "".join("l" if c < grid.left or c in grid.words else "r" for c in range(len(grid.headers)))
+        columns = "".join("l" if grid.holds_words(c) else "r" for c in range(len(grid.headers)))
         header, *rows = [f"{' & '.join(map(_tex, cells))} \\\\" for cells in (grid.headers, *grid.rows)]
         body = ["\\toprule", header, "\\midrule", *rows, "\\bottomrule"]
         lines = [f"% {grid.title}", f"\\begin{{tabular}}{{{columns}}}", *body, "\\end{tabular}"]

@@ -1,31 +1,30 @@
-"""Print what-if studies, Pareto fronts, separated losses and re-placements."""
+"""Print findings of studies, and re-placements."""
 
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from placeopt.cli.terminal.console import new_table, print_wrapped, spaced
+from placeopt.cli.terminal.console import new_table, print_problem, print_wrapped, spaced
 from placeopt.errors import counted, listing, visible
 from placeopt.model.units import size_text, time_text
-from placeopt.studies.losses import Losses
-from placeopt.studies.pareto import Pareto
-from placeopt.studies.pareto.findings import LEGEND as OF_FRONTS
 from placeopt.studies.replacement import Replacement
-from placeopt.studies.sensitivity.findings import LEGEND, WhatIf
+from placeopt.views.findings import Findings
 
 
-def print_losses(console: Console, found: Losses) -> None:
-    """Print the schedules and lower bounds, the losses, notes, and the conclusion."""
-    if found.chain:
-        print_wrapped(console, found.headline)
-        for headers, rows in (found.schedules(), found.table()):
-            table = new_table(*headers, wrap=headers[3:])
-            for row in rows:
-                table.add_row(*map(Text, row))
-            console.print(spaced(console, table))
-    for text in found.notes:
+def print_findings(console: Console, found: Findings) -> None:
+    """Print the problem, the tables, remarks, and the conclusion; columns of words wrap."""
+    print_problem(console, found.problem)
+    for grid in found.grids():
+        if grid.title:
+            print_wrapped(console, grid.title)
+        table = new_table(*grid.headers, left=grid.left, wrap=[grid.headers[column] for column in grid.words])
+        for row in grid.rows:
+            table.add_row(*map(Text, row))
+        console.print(spaced(console, table))
+        for text in grid.notes:
+            print_wrapped(console, Text(text, style="dim"))
+    for text in found.remarks():
         print_wrapped(console, f"note: {text}")
     print_wrapped(console, Text(found.conclusion, style="bold"))
 
@@ -86,31 +85,3 @@ def _benefit(found: Replacement) -> list[str]:
             after = f"; the moves pay off after {counted(found.pays_after, 'run')}" if found.pays_after else ""
             lines.append(f"saved: {part:.2%} of the objective{after}")
     return lines
-
-
-def print_whatif(console: Console, found: WhatIf) -> None:
-    """Print the table of changes, notes, and the conclusion."""
-    headers, rows = found.table()
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column, header in enumerate(headers):
-        table.add_column(header, justify="right" if column else "left", no_wrap=column > 0, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(spaced(console, table))
-    for text in LEGEND:
-        print_wrapped(console, Text(text, style="dim"))
-    for text in found.remarks():
-        print_wrapped(console, f"note: {text}")
-    print_wrapped(console, Text(found.conclusion, style="bold"))
-
-
-def print_front(console: Console, found: Pareto) -> None:
-    """Print the table of points and the conclusion."""
-    headers, rows = found.table()
-    if rows:
-        table = new_table(*headers, left=0)
-        for row in rows:
-            table.add_row(*map(Text, row))
-        console.print(spaced(console, table))
-        print_wrapped(console, Text(OF_FRONTS, style="dim"))
-    print_wrapped(console, Text(found.conclusion, style="bold"))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from placeopt.errors import listing, visible
-from placeopt.model.notebook import framed, grid_table, note
+from placeopt.model.notebook import framed, note
 from placeopt.model.objective import METRICS
 from placeopt.model.units import size_text
 from placeopt.studies.comparison.tables import Entry, Runs
 from placeopt.studies.comparison.verdicts import Standing, Value
-from placeopt.views.facts import aligned, amount_text, best_known_text, first_level
+from placeopt.views.facts import Grid, amount_text, best_known_text, first_level
 
 TAUS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 """Ratios at which the performance profile is shown."""
@@ -25,19 +24,6 @@ PROBLEMS = 4
 
 SOLVERS = 50
 """Maximum number of solvers that a line names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table of texts with title, headers, rows, and notes below; the first `left` columns are left-aligned."""
-
-    title: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    left: int = 1
-    words: tuple[int, ...] = ()
-    """Further columns that are left-aligned."""
 
 
 def grids(comparison: Runs, *, summary: bool = False) -> list[Grid]:
@@ -55,19 +41,14 @@ def grids(comparison: Runs, *, summary: bool = False) -> list[Grid]:
 
 def as_text(comparison: Runs) -> str:
     """Return all tables of a comparison as plain text."""
-    texts = []
-    for grid in grids(comparison):
-        rows = aligned([grid.headers, *grid.rows], grid.left, grid.words)
-        texts.append("\n".join([grid.title, *rows, *(f"  {each}" for each in grid.notes)]))
-    return "\n\n".join(texts)
+    return "\n\n".join(
+        "\n".join([grid.title, *grid.lines(), *(f"  {each}" for each in grid.notes)]) for grid in grids(comparison)
+    )
 
 
 def as_html(comparison: Runs) -> str:
     """Return all tables of a comparison as HTML for notebooks."""
-    return "".join(
-        framed(grid.title, grid_table(grid.headers, grid.rows, grid.left, grid.words), *map(note, grid.notes))
-        for grid in grids(comparison)
-    )
+    return "".join(framed(grid.title, grid.html(), *map(note, grid.notes)) for grid in grids(comparison))
 
 
 def _problem_grid(comparison: Runs, label: str) -> Grid:
@@ -129,13 +110,8 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
     stated = comparison.best_known.get(comparison.by_problem[label][0].fingerprint)
     if (known := best_known_text(stated, standing.best, standing.bound, amount)) is not None:
         notes = (f"best known: {known}", *notes)
-    return Grid(
-        title,
-        headers,
-        rows,
-        (*notes, *_reasons(entries)),
-        words=tuple(range(len(headers) - 1 - certified, len(headers))),
-    )
+    words = tuple(range(len(headers) - 1 - certified, len(headers)))
+    return Grid(headers, rows, words=words, title=title, notes=(*notes, *_reasons(entries)))
 
 
 def _title(
@@ -213,7 +189,7 @@ def _summary_grid(comparison: Runs) -> Grid:
     ]
     if alone:
         notes.append("own: mean ratio over the problems that the solver itself solved; not comparable between solvers")
-    return Grid(whole, headers, rows, tuple(notes))
+    return Grid(headers, rows, title=whole, notes=tuple(notes))
 
 
 def _profile_grid(comparison: Runs) -> Grid:
@@ -223,11 +199,8 @@ def _profile_grid(comparison: Runs) -> Grid:
         return max((share for ratio, share in profile[solver] if ratio <= tau), default=0.0)
 
     rows = tuple((visible(solver, 40), *(f"{share(solver, tau):.0%}" for tau in TAUS)) for solver in profile)
-    return Grid(
-        "performance profile: share of problems solved within this ratio to the best value found",
-        ("solver", *(f"{tau:g}" for tau in TAUS)),
-        rows,
-    )
+    title = "performance profile: share of problems solved within this ratio to the best value found"
+    return Grid(("solver", *(f"{tau:g}" for tau in TAUS)), rows, title=title)
 
 
 def _percent(share: float | None) -> str:

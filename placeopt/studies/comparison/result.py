@@ -10,30 +10,17 @@ from placeopt.errors import UsageError, counted, listing, suggestion
 from placeopt.studies.comparison.grids import as_html, as_text
 from placeopt.studies.comparison.records import Record
 from placeopt.studies.comparison.tables import Runs, solver_label
-from placeopt.views.plots import RUN_KINDS, checked_file, checked_kind, need_plots
+from placeopt.views.findings import Tabular
+from placeopt.views.plots import RUN_KINDS, checked_kind, drawn
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from placeopt.views.plots.canvas import Picture
     from placeopt.views.plots.convergence import Course
     from placeopt.views.plots.profiles import Outcome
 
 
-class Comparison(Runs):
+class Comparison(Runs, Tabular):
     """The runs of a comparison and their tables; `print` shows the output of `placeopt compare`."""
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the `rows` as a pandas data frame; absent values are `pandas.NA`, and integers stay integers.
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        """
-        from placeopt.views.frames import runs_frame
-
-        return runs_frame(self.rows())
 
     def plot(
         self,
@@ -56,29 +43,26 @@ class Comparison(Runs):
         MissingExtraError
             If matplotlib is not installed.
         """
-        if path is not None:
-            checked_file(path)
         checked_kind(kind, RUN_KINDS)
-        need_plots()
         _check_known("problem", problems, tuple(self.by_problem))
         _check_known("solver", solvers, self.solvers)
-        from placeopt.views.plots.convergence import draw_convergence
-        from placeopt.views.plots.profiles import draw_gaps, draw_profile, leaders
 
-        runs = Runs(tuple(record for label in problems for record in self.by_problem[label])) if problems else self
-        shown = set(solvers or runs.solvers)
-        profile = {solver: line for solver, line in runs.profile().items() if solver in shown}
-        order = leaders(profile)
-        if kind == "profile":
-            solved = sum(standing.best is not None for standing in runs.standings.values())
-            picture = draw_profile(profile, problems=solved, title=title)
-        elif kind == "gap":
-            picture = draw_gaps([each for each in _outcomes(runs) if each.solver in shown], order, title=title)
-        else:
-            picture = draw_convergence([each for each in _courses(runs) if each.solver in shown], order, title=title)
-        if path is not None:
-            picture.write(path)
-        return picture
+        def draw() -> Picture:
+            from placeopt.views.plots.convergence import draw_convergence
+            from placeopt.views.plots.profiles import draw_gaps, draw_profile, leaders
+
+            runs = Runs(tuple(record for label in problems for record in self.by_problem[label])) if problems else self
+            shown = set(solvers or runs.solvers)
+            profile = {solver: line for solver, line in runs.profile().items() if solver in shown}
+            order = leaders(profile)
+            if kind == "profile":
+                solved = sum(standing.best is not None for standing in runs.standings.values())
+                return draw_profile(profile, problems=solved, title=title)
+            if kind == "gap":
+                return draw_gaps([each for each in _outcomes(runs) if each.solver in shown], order, title=title)
+            return draw_convergence([each for each in _courses(runs) if each.solver in shown], order, title=title)
+
+        return drawn(draw, path)
 
     def __repr__(self) -> str:
         missing = self.expected > len(self.records)

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from placeopt.errors import counted, visible
-from placeopt.model.notebook import framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.orchestration.result import Result, number
 from placeopt.protocol import Termination
 from placeopt.studies.losses.chain import Known, Rule
-from placeopt.views.facts import aligned, problem_line, value_text
+from placeopt.views.facts import Grid, value_text
+from placeopt.views.findings import Findings
 
 MEANING = {
     "fusion": "the clusters, however placed",
@@ -79,7 +79,7 @@ def loss(name: str, tight: tuple[Value, Value], loose: tuple[Value, Value]) -> L
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class Losses(Findings):
     """The losses of a schedule of clusters; `placeopt.studies.losses` defines them.
 
     Attributes
@@ -205,50 +205,38 @@ class Losses:
             "conclusion": self.conclusion,
         }
 
-    def schedules(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return headers and rows as texts: the schedule found, and what is known of each optimum."""
+    def grids(self) -> list[Grid]:
+        """Return two tables, if a feasible schedule was found: it and what is known of each optimum, and the losses."""
+        if not self.chain:
+            return []
         problem, metric = self.problem, self.problem.objective.leading_metric
 
         def text(value: Value) -> str:
             return value_text(value, problem, metric, ticks=False)
 
         assert self.found.objective is not None
+        clusters = counted(self.chain[1].problem.n_groups, "cluster")
         headers = ("schedule", visible(metric or "objective", 24), "lower bound", "proved by")
-        rows: list[tuple[str, ...]] = [(f"found by {self.found.solver}", text(self.found.objective), "", "")]
+        known = [(f"found by {self.found.solver}", text(self.found.objective), "", "")]
         for each in reversed(self.chain):
             source = "optimal" if each.optimal else each.bound_source
-            rows.append((f"best of {TEXTS[each.rule]}", text(each.objective), text(each.bound), source))
-        return headers, rows
+            known.append((f"best of {TEXTS[each.rule]}", text(each.objective), text(each.bound), source))
+        losses = []
+        for found in self.losses:
+            part = found.name in ("devices", "order")
+            losses.append(("  " * part + found.name, *found.texts, MEANING[found.name]))
+        title = f"{self.found.solver}: {counted(problem.n_tasks, 'task')} in {clusters}"
+        return [
+            Grid(headers, tuple(known), words=(3,), title=title),
+            Grid(("loss", "at least", "at most", "the price of"), tuple(losses), words=(3,)),
+        ]
 
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return headers and rows of the losses as texts; the first and the last column contain words."""
-        rows: list[tuple[str, ...]] = []
-        for each in self.losses:
-            part = each.name in ("devices", "order")
-            rows.append(("  " * part + each.name, *each.texts, MEANING[each.name]))
-        return ("loss", "at least", "at most", "the price of"), rows
-
-    @property
-    def headline(self) -> str:
-        """The solver, and the number of clusters that it placed."""
-        assert self.clusters is not None
-        problem = self.problem
-        return f"{self.found.solver}: {counted(problem.n_tasks, 'task')} in {counted(self.clusters, 'cluster')}"
+    def remarks(self) -> list[str]:
+        """Return what limits the losses."""
+        return list(self.notes)
 
     def __repr__(self) -> str:
         return f"<Losses of {self.found.solver} on {visible(self.problem.name) or 'problem'}: {self.conclusion}>"
-
-    def __str__(self) -> str:
-        lines = [problem_line(self.problem)]
-        if self.chain:
-            lines.append(self.headline)
-            for headers, rows in (self.schedules(), self.table()):
-                lines += aligned([headers, *rows], left=1, words=[3])
-        return "\n".join([*lines, *(f"note: {text}" for text in self.notes), self.conclusion])
-
-    def _repr_html_(self) -> str:
-        tables = [grid_table(*each, left=1) for each in (self.schedules(), self.table())] if self.chain else []
-        return framed(problem_line(self.problem), *tables, *map(note, (*self.notes, self.conclusion)))
 
 
 def _percent(share: Fraction, *, up: bool) -> str:

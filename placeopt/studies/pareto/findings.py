@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import counted, visible
 from placeopt.io.plan import plan_document
-from placeopt.model.notebook import framed, grid_table, note
 from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Termination
 from placeopt.studies.pareto.staircase import FAR, Pair, Staircase
-from placeopt.views.facts import aligned, percent, problem_line, value_text
+from placeopt.views.facts import Grid, percent, value_text
+from placeopt.views.findings import Findings
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from placeopt.views.plots.canvas import Picture
 
 LEGEND = "gap: no schedule that is as good in one metric is better in the other one by a larger share"
-"""The last column of the table."""
+"""What the last column of the table is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Pareto:
+class Pareto(Findings):
     """The Pareto front of two metrics, complete or in part.
 
     Attributes
@@ -121,18 +119,6 @@ class Pareto:
             found.append(row | {"gap": point.gap, "optimal": point.optimal})
         return found
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the `rows` as a pandas data frame.
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        """
-        from placeopt.views.frames import runs_frame
-
-        return runs_frame(self.rows())
-
     def to_dict(self, *, plan: bool = True) -> dict[str, Any]:
         """Return the front as plain data for JSON; `plan=False` omits the plans of the points.
 
@@ -175,29 +161,28 @@ class Pareto:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from placeopt.views.plots import checked_file, need_plots
+        from placeopt.views.plots import drawn
 
-        if path is not None:
-            checked_file(path)
-        need_plots()
-        from placeopt.views.plots.fronts import draw_front
+        def draw() -> Picture:
+            from placeopt.views.plots.fronts import draw_front
 
-        picture = draw_front(
-            [(point.values, point.optimal) for point in self.points],
-            self.proved.lowest(),
-            metrics=self.metrics,
-            resolution=float(self.problem.resolution),
-            title=title or f"{self.problem.name or 'problem'}: {self.metrics[0]} and {self.metrics[1]}",
-            note=self.conclusion,
-        )
-        if path is not None:
-            picture.write(path)
-        return picture
+            return draw_front(
+                [(point.values, point.optimal) for point in self.points],
+                self.proved.lowest(),
+                metrics=self.metrics,
+                resolution=float(self.problem.resolution),
+                title=title or f"{self.problem.name or 'problem'}: {self.metrics[0]} and {self.metrics[1]}",
+                note=self.conclusion,
+            )
 
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return headers and rows as texts; lower bounds are shown if some point is not proved."""
+        return drawn(draw, path)
+
+    def grids(self) -> list[Grid]:
+        """Return the table of the points, if there are any; lower bounds are shown if some point is not proved."""
+        if not self.points:
+            return []
         bounded = not all(point.optimal for point in self.points)
-        least = [min((point.values[axis] for point in self.points), default=0) for axis in (0, 1)]
+        least = [min(point.values[axis] for point in self.points) for axis in (0, 1)]
         part = ("lower bound",) if bounded else ()
         headers = tuple(text for metric in self.metrics for text in (visible(metric), *part, "over least"))
         rows = []
@@ -210,20 +195,10 @@ class Pareto:
                     cells.append(value_text(point.bounds[axis], self.problem, metric, ticks=False))
                 cells.append(f"+{(value - least[axis]) / least[axis]:.1%}" if least[axis] else "-")
             rows.append((*cells, "optimal" if point.optimal else percent(point.gap, up=True)))
-        return (*headers, "gap"), rows
+        return [Grid((*headers, "gap"), tuple(rows), left=0, notes=(LEGEND,))]
 
     def __repr__(self) -> str:
         return f"<Pareto of {visible(self.problem.name) or 'problem'}: {self.conclusion}>"
-
-    def __str__(self) -> str:
-        headers, rows = self.table()
-        shown = [*aligned([headers, *rows], left=0), LEGEND] if rows else []
-        return "\n".join([problem_line(self.problem), *shown, self.conclusion])
-
-    def _repr_html_(self) -> str:
-        headers, rows = self.table()
-        shown = [grid_table(headers, rows, left=0), note(LEGEND)] if rows else []
-        return framed(problem_line(self.problem), *shown, note(self.conclusion))
 
 
 def _excess(values: Pair, least: Pair) -> Fraction:

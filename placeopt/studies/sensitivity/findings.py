@@ -8,13 +8,13 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import counted, listing, visible
-from placeopt.model.notebook import framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.orchestration.result import Result, number
 from placeopt.protocol import Termination
 from placeopt.studies.sensitivity.changes import Change
-from placeopt.views.facts import aligned, percent, problem_line, value_text
+from placeopt.views.facts import Grid, percent, value_text
+from placeopt.views.findings import Findings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIf(Findings):
     """The gains of changes of a problem, at least and at most.
 
     Attributes
@@ -189,34 +189,31 @@ class WhatIf:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from placeopt.views.plots import checked_file, need_plots
+        from placeopt.views.plots import drawn
 
-        if path is not None:
-            checked_file(path)
-        need_plots()
-        from placeopt.views.plots.gains import Bar, draw_gains
+        def draw() -> Picture:
+            from placeopt.views.plots.gains import Bar, draw_gains
 
-        def known(value: Value | None) -> float | None:
-            return None if value is None else float(value)
+            def known(value: Value | None) -> float | None:
+                return None if value is None else float(value)
 
-        def bar(result: Result, text: str, change: str = "") -> Bar:
-            return Bar(text, known(result.bound), known(value_of(result)), change)
+            def bar(result: Result, text: str, change: str = "") -> Bar:
+                return Bar(text, known(result.bound), known(value_of(result)), change)
 
-        base, metric = self.base, self.problem.objective.leading_metric
-        picture = draw_gains(
-            bar(base, AS_IT_IS),
-            [bar(each.result, each.change.text, _bar_text(each)) for each in self.variants],
-            objective=str(self.problem.objective) if metric is None else metric,
-            resolution=base.resolution,
-            title=title or f"{self.problem.name or 'problem'}: what if",
-            note=self.conclusion,
-        )
-        if path is not None:
-            picture.write(path)
-        return picture
+            metric = self.problem.objective.leading_metric
+            return draw_gains(
+                bar(self.base, AS_IT_IS),
+                [bar(each.result, each.change.text, _bar_text(each)) for each in self.variants],
+                objective=str(self.problem.objective) if metric is None else metric,
+                resolution=self.base.resolution,
+                title=title or f"{self.problem.name or 'problem'}: what if",
+                note=self.conclusion,
+            )
 
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return headers and rows as texts; the first column contains words."""
+        return drawn(draw, path)
+
+    def grids(self) -> list[Grid]:
+        """Return the table of the changes."""
         metric = self.problem.objective.leading_metric
         headers = ("change", visible(metric or "objective", 24), "lower bound", "gain", "at least", "at most")
 
@@ -229,7 +226,7 @@ class WhatIf:
         gap = self.base.gap
         rows: list[tuple[str, ...]] = [(AS_IT_IS, *amounts(self.base), "", "", _percent(gap, up=True))]
         rows += [(each.change.text, *amounts(each.result), *gain_texts(each)) for each in self.variants]
-        return headers, rows
+        return [Grid(headers, tuple(rows), words=(0,), notes=LEGEND)]
 
     def remarks(self) -> list[str]:
         """Return the notes to the table: assumptions, rounding, changes left out, messages of solvers."""
@@ -247,16 +244,6 @@ class WhatIf:
     def __repr__(self) -> str:
         name = visible(self.problem.name) or "problem"
         return f"<WhatIf of {counted(len(self.variants), 'change')} of {name}: {self.conclusion}>"
-
-    def __str__(self) -> str:
-        headers, rows = self.table()
-        lines = [problem_line(self.problem), *aligned([headers, *rows], left=1), *LEGEND]
-        return "\n".join([*lines, *(f"note: {text}" for text in self.remarks()), self.conclusion])
-
-    def _repr_html_(self) -> str:
-        headers, rows = self.table()
-        parts = [grid_table(headers, rows, left=1), *map(note, (*LEGEND, *self.remarks(), self.conclusion))]
-        return framed(problem_line(self.problem), *parts)
 
 
 def gain_texts(variant: Variant) -> tuple[str, str, str]:
