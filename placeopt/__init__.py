@@ -29,7 +29,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "__version__":
-        return import_module("placeopt.protocol.remote").own_version()
+        return import_module("placeopt.model.versions").version_of()
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOME[name]

@@ -40,12 +40,10 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from placeopt.model.versions import version_of
 
-        try:
-            typer.echo(f"placeopt {version('placeopt')}")
-        except PackageNotFoundError:
-            typer.echo("placeopt, a checkout that is not installed")
+        known = version_of()
+        typer.echo(f"placeopt {known}" if known else "placeopt, a checkout that is not installed")
         raise typer.Exit
 
 

@@ -120,17 +120,25 @@ def written(path: Path | None, write: Callable[[Path], None]) -> bool:
     return True
 
 
-def save_plan(path: Path, result: Result) -> str | None:
-    """Write the plan; return an error message, None if it was written."""
-    from placeopt.io.plan import write_plan
-
-    if result.schedule is None:
-        return f"there is no schedule to write to {_shown(path)}"
+def unsaved(path: Path | None, lacking: str | None, write: Callable[[Path], None]) -> str | None:
+    """Write a file, if there is a path; return why that failed, or what is `lacking` to write; else None."""
+    if path is None:
+        return None
+    if lacking is not None:
+        return f"{lacking} to write to {_shown(path)}"
     try:
-        write_plan(path, result)
+        write(path)
     except (OSError, ValueError) as error:
         return unwritable(path, error)
     return None
+
+
+def save_plan(path: Path | None, result: Result) -> str | None:
+    """Write the plan, if there is a path; return an error message, None if it was written."""
+    from placeopt.io.plan import write_plan
+
+    lacking = "there is no schedule" if result.schedule is None else None
+    return unsaved(path, lacking, lambda path: write_plan(path, result))
 
 
 def certified(path: Path, result: Result, limit: float | None, should_stop: Callable[[], bool]) -> Result:

@@ -307,6 +307,15 @@ def _yaml_events(text: str) -> Iterator[Any]:
         raise TextError(f"is not valid YAML: {problem}", _Lines(text).place(found.start()) if found else None) from None
 
 
+def is_deeper(data: Any, levels: int) -> bool:
+    """Return whether mappings and lists of plain data are nested in more than some levels."""
+    level = [data]
+    for _ in range(levels):
+        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [part for parts in inner for part in parts]
+    return any(isinstance(each, dict | list) for each in level)
+
+
 def _cut(name: str) -> str:
     """The beginning of a name for a message: the rest of an unknown file may be secret."""
     return name if len(name) <= 12 else f"{name[:6]}..."

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from placeopt.model.documents import problem_document
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.ranges import check_ranges
 from placeopt.model.schedule import Schedule, check_schedule
+from placeopt.model.versions import version_of
 from placeopt.orchestration.result import Result
 from placeopt.orchestration.settings import make_options, read_settings
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
@@ -267,15 +266,5 @@ def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:
 
 
 def _versions() -> dict[str, str]:
-    found = {package: _version(package) for package in ("placeopt", "numpy", "ortools")}
-    known = {package: text for package, text in found.items() if text is not None}
+    known = {package: text for package in ("placeopt", "numpy", "ortools") if (text := version_of(package))}
     return {"python": platform.python_version(), **known}
-
-
-@cache
-def _version(package: str) -> str | None:
-    """The version of a package, None without metadata; cached, as reading metadata takes milliseconds."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

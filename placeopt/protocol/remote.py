@@ -8,12 +8,11 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import fields
-from functools import cache
-from importlib import metadata
 
 from placeopt.model.arrays import freeze
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.model.versions import version_of
 from placeopt.protocol import Answer, Options
 from placeopt.protocol.cluster import abandoned
 from placeopt.protocol.pool import Pool, Shared
@@ -66,7 +65,7 @@ def submitted(
     parcel = problem.argument if isinstance(problem, Shared) else Parcel(pack(problem))
     initial = options.initial if start is None else start.argument
     numbers = options.time_limit, options.nominal_limit, options.seed, options.workers, options.gap_limit
-    return pool.submit(_solved, solve, parcel, numbers, initial, own_version())
+    return pool.submit(_solved, solve, parcel, numbers, initial, version_of())
 
 
 class VersionError(Exception):
@@ -101,18 +100,9 @@ def _solved(
 
 def check_version(wanted: str) -> None:
     """Raise a VersionError on a worker with another version of placeopt."""
-    own = own_version()
+    own = version_of()
     if own != wanted:
         raise VersionError(f"placeopt {own} on the worker, {wanted} here")
-
-
-@cache
-def own_version() -> str:
-    """Return the version of placeopt; empty for a checkout that is not installed."""
-    try:
-        return metadata.version("placeopt")
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def pack(problem: Problem) -> bytes:

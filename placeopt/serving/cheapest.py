@@ -23,7 +23,7 @@ from placeopt.serving.in_flight import with_token_time
 from placeopt.serving.problem import UNLIMITED, Serving
 from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.result import ServingResult
-from placeopt.serving.search import search_options
+from placeopt.serving.search import Timed, search_options
 from placeopt.serving.sites import one_site
 from placeopt.serving.solving import solve_serving
 from placeopt.serving.stages import StagePlanner
@@ -88,14 +88,13 @@ def cheapest_serving(
     return _Search(problem, problem.price, rate, time_limit, seed, options.workers, should_stop).run()
 
 
-class _Search:
+class _Search(Timed):
     def __init__(
         self, problem: Serving, price: Int, rate: int, limit: float, seed: int, workers: int, asked: Callable[[], bool]
     ) -> None:
         self.problem, self.price, self.rate, self.seed, self.workers = problem, price, rate, seed, workers
-        self.classes, self.groups, self._asked = layer_classes(problem), kind_groups(problem), asked
-        self._begun = time.monotonic()
-        self._until = self._begun + limit
+        super().__init__(limit, asked)
+        self.classes, self.groups = layer_classes(problem), kind_groups(problem)
         self.found: ServingResult | None = None
         self.least: int | None = None  # the price of `found`
 
@@ -117,19 +116,13 @@ class _Search:
             self._try(self.problem.counts, LEAST)
         whole = self.found or solve_serving(self.problem, time_limit=0.1, seed=self.seed, workers=self.workers)
         bound = bound if self.least is None else min(bound, self.least)
-        whole.seconds = time.monotonic() - self._begun
+        whole.seconds = self._elapsed()
         return CheapestResult(whole, self.rate, self.least, bound)
 
     def _impossible(self) -> UsageError:
         lacking = shortage(self.problem)
         why = "" if lacking is None else f": {lacking}"
         return UsageError(f"no plan passes {self.rate / 10**6:,.2f} tokens/s with these nodes{why}")
-
-    def _left(self) -> float:
-        return max(self._until - time.monotonic(), 0.01)
-
-    def _stopped(self) -> bool:
-        return self._asked() or time.monotonic() > self._until
 
     def _patterns(self, groups: list[Group]) -> PatternBound:
         return PatternBound(self.classes, groups, one_site(self.problem).fastest, self._stopped, COARSE)
@@ -173,7 +166,7 @@ class _Search:
         first = None if start is None else (start[0][nodes], start[1][nodes])
         result = solve_serving(
             self.problem.part(nodes), time_limit=max(seconds, 0.01), seed=self.seed, workers=self.workers,
-            should_stop=self._asked, enough=self.rate, start=first,
+            should_stop=self._should_stop, enough=self.rate, start=first,
         )  # fmt: skip
         if result.plan is None or result.rate < self.rate:
             return False

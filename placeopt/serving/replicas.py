@@ -29,7 +29,7 @@ from placeopt.serving.problem import TOKEN, Serving
 from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.request_search import RequestSearch
 from placeopt.serving.result import ReplicatedResult
-from placeopt.serving.search import SearchOptions, search_options
+from placeopt.serving.search import SearchOptions, Timed, search_options
 from placeopt.serving.sites import find_sites
 from placeopt.serving.solving import DEFAULT_GAP
 from placeopt.serving.verification import verify_replicas
@@ -87,12 +87,12 @@ def replicated_serving(
     return search.run()
 
 
-class _Search:
+class _Search(Timed):
     """The best replicas so far."""
 
     def __init__(self, problem: Serving, options: SearchOptions) -> None:
         self._asked, self.problem, self.options = problem, problem.with_merged_kinds(), options
-        self._begun = time.monotonic()
+        super().__init__(options.limit, options.should_stop)
         self.best: Replicas = ()
         self.bounds = TimeBounds(self.problem)
         self.bound, self.source, self.prices = 0, "prices", np.zeros(len(self.problem.counts))
@@ -116,9 +116,6 @@ class _Search:
             self._move_nodes(self._slice())
             self._change()
         return self._result()
-
-    def _stopped(self) -> bool:
-        return self.options.should_stop() or time.monotonic() > self._begun + self.options.limit
 
     def _done(self) -> bool:
         rate = total_rate(self.best)
@@ -257,9 +254,6 @@ class _Search:
         used = [n for each in replicas for n in each.nodes.tolist()]
         return np.setdiff1d(np.arange(self.problem.n_nodes), used)
 
-    def _left(self) -> float:
-        return max(self._begun + self.options.limit - time.monotonic(), 0.01)
-
     def _result(self) -> ReplicatedResult:
         """The verified result.
 
@@ -269,9 +263,7 @@ class _Search:
         if not report.feasible or report.rate > self.bound:
             raise InternalError(f"replicas of a serving problem are not verified: {report.violations[:1]}")
         best = tuple(sorted(self.best, key=lambda each: -each.plan.rate))
-        return ReplicatedResult(
-            self._asked, best, self.bound, self.source, time.monotonic() - self._begun, report.first_token
-        )
+        return ReplicatedResult(self._asked, best, self.bound, self.source, self._elapsed(), report.first_token)
 
 
 def _shares(worth: Sequence[float] | Floats) -> Floats:

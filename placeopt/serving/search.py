@@ -48,18 +48,13 @@ def search_options(
     return SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop, enough)
 
 
-class Search:
-    """The best plan so far, and a bound of the rate, within a time limit."""
+class Timed:
+    """A search within a time limit, in seconds, which the caller may end earlier."""
 
-    def __init__(self, problem: Serving, options: SearchOptions) -> None:
-        self._asked, self.problem, self.options = problem, quick(problem.with_merged_kinds()), options
+    def __init__(self, limit: float, should_stop: Callable[[], bool]) -> None:
+        self._should_stop = should_stop
         self._begun = time.monotonic()
-        self._until = self._begun + options.limit
-        self.sites = find_sites(problem)
-        self.plan: ServingPlan | None = None
-        self.rate = self.bound = 0
-        self.source = "area"
-        self.history: list[tuple[float, int]] = []
+        self._until = self._begun + limit
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._begun
@@ -68,7 +63,20 @@ class Search:
         return max(self._until - time.monotonic(), 0.01)
 
     def _stopped(self) -> bool:
-        return self.options.should_stop() or time.monotonic() > self._until
+        return self._should_stop() or time.monotonic() > self._until
+
+
+class Search(Timed):
+    """The best plan so far, and a bound of the rate, within a time limit."""
+
+    def __init__(self, problem: Serving, options: SearchOptions) -> None:
+        super().__init__(options.limit, options.should_stop)
+        self._asked, self.problem, self.options = problem, quick(problem.with_merged_kinds()), options
+        self.sites = find_sites(problem)
+        self.plan: ServingPlan | None = None
+        self.rate = self.bound = 0
+        self.source = "area"
+        self.history: list[tuple[float, int]] = []
 
     @contextmanager
     def _within(self, seconds: float) -> Iterator[None]:

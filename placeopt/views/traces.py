@@ -101,8 +101,7 @@ def trace_text(problem: Problem, schedule: Schedule) -> str:
             "steady_state": f"from period {periods + 1} on" if periods < runs else "after the runs shown here",
         }
         events = [*many.names(), *many.slices()]
-    body = ",\n".join(events)
-    return f'{{"displayTimeUnit":"ms","otherData":{_json(other)},"traceEvents":[\n{body}\n]}}\n'
+    return _document(other, events)
 
 
 def write_trace(path: StrPath, problem: Problem, schedule: Schedule) -> None:
@@ -151,8 +150,7 @@ def write_spans(path: StrPath, processes: Mapping[str, Mapping[str, Sequence[Spa
         place = f'"pid":{tracks[track][0]},"tid":{number[taken]},"ts":{_micro(start)},"dur":{_micro(end - start)}'
         label = f'"name":{_json(span.name)},"cat":"span"'
         events.append(f'{{"ph":"X",{label},{place},"args":{_json(dict(span.args))}}}')
-    body = ",\n".join(events)
-    write_whole(path, f'{{"displayTimeUnit":"ms","otherData":{_json(dict(other))},"traceEvents":[\n{body}\n]}}\n')
+    write_whole(path, _document(dict(other), events))
 
 
 class _Threads:
@@ -437,6 +435,11 @@ def _counter(
     moments = {_nano(problem, tick): amount for tick, amount in zip(ticks, amounts, strict=True)}
     for moment, amount in moments.items():
         yield f'{{{label},"ts":{_micro(moment)},"args":{{"{what}":{_json(amount)}}}}}'
+
+
+def _document(other: dict[str, Any], events: Sequence[str]) -> str:
+    body = ",\n".join(events)
+    return f'{{"displayTimeUnit":"ms","otherData":{_json(other)},"traceEvents":[\n{body}\n]}}\n'
 
 
 def _named(what: str, process: int, thread: int | None, name: str, order: int) -> Iterable[str]:

@@ -158,7 +158,7 @@ class TestResuming:
 
     def test_other_versions_are_noted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert train(tmp_path / "run", "-n", 1).code == 0
-        monkeypatch.setattr("placeopt.learning.training.folder.own_version", lambda: "9.9")
+        monkeypatch.setattr("placeopt.learning.training.folder.version_of", lambda: "9.9")
         done = resume(tmp_path / "run", "-n", 2)
         assert done.code == 0
         assert "note: the checkpoint was written with placeopt " in done.err

@@ -196,7 +196,7 @@ class TestPools:
 
     def test_workers_with_another_version(self, problem: Problem, best: int, monkeypatch: pytest.MonkeyPatch) -> None:
         versions = iter(range(10**6))
-        monkeypatch.setattr(remote, "own_version", lambda: str(next(versions)))
+        monkeypatch.setattr(remote, "version_of", lambda: str(next(versions)))
         pool = Pool(Unreliable(lambda _: "run"), lambda: 2)
         answer = solved("series", problem, pool)
         assert (answer.termination, answer.bound) == (Termination.OPTIMAL, best)

@@ -19,9 +19,9 @@ from dask_processes import dask_processes
 
 import placeopt as po
 from placeopt.errors import UsageError
+from placeopt.model.versions import version_of
 from placeopt.protocol import cluster as cluster_module
 from placeopt.protocol import registry
-from placeopt.protocol.remote import own_version
 from placeopt.studies.comparison import execution, matrix
 from placeopt.studies.comparison.ledger import read_ledger
 
@@ -84,10 +84,10 @@ def test_a_lost_cluster_ends_the_comparison(
 
 
 def test_another_version_loses_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "own_version", lambda: "0.0")
+    monkeypatch.setattr(matrix, "version_of", lambda: "0.0")
     (row,) = po.compare([FIVE], "heft").rows()
     assert row["verdict"] == "lost"
-    assert f"VersionError: placeopt {own_version()} on the worker, 0.0 here" in row["message"]
+    assert f"VersionError: placeopt {version_of()} on the worker, 0.0 here" in row["message"]
 
 
 def parent(pid: int) -> int:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import durations
 from placeopt.model.units import size_text
+from placeopt.model.versions import version_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -123,7 +123,7 @@ def manifest_of(request: ExportRequest, split: Split, files: list[str]) -> dict[
         "version": VERSION,
         "problem": {"name": problem.name, "fingerprint": problem.fingerprint()},
         "model": {"file": request.model.name, "sha256": file_hash(request.model)},
-        "versions": {name: _version(name) for name in ("placeopt", "onnx", "onnxruntime")},
+        "versions": {name: version_of(name) or None for name in ("placeopt", "onnx", "onnxruntime")},
         "duplicated_weight_bytes": split.duplicated_bytes,
         "devices": [
             {"name": each.name, "type": each.type, "provider": provider_of(each, request.providers)}
@@ -225,10 +225,3 @@ def _tensor(split: Split, name: str) -> dict[str, Any]:
 
 def _seconds(problem: Problem, ticks: int) -> float:
     return float(ticks * problem.resolution)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -10,7 +10,7 @@ import typer
 from typer import Option
 
 from placeopt.cli.arguments import checked_options, limit_seconds, quantity
-from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
+from placeopt.cli.files import check_targets, save_plots, unsaved, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
     AsJson,
@@ -23,7 +23,7 @@ from placeopt.cli.options import (
     plot_option,
 )
 from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
-from placeopt.errors import UsageError, unwritable, visible
+from placeopt.errors import UsageError, visible
 
 
 def allocate(
@@ -82,14 +82,8 @@ def allocate(
     print_notes(*problem.notes)
     with on_interrupt() as stop:
         found = solve(problem, capacity=room, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set)
-    unsaved = None
-    if out is not None and found.offset is None:
-        unsaved = f"no offsets were found to write to {out}"
-    elif out is not None:
-        try:
-            write_allocation(out, found)
-        except (OSError, ValueError) as error:
-            unsaved = unwritable(out, error)
+    lacking = "no offsets were found" if found.offset is None else None
+    why = unsaved(out, lacking, lambda path: write_allocation(path, found))
     if as_json:
         print_json(found.to_dict())
     else:
@@ -97,15 +91,15 @@ def allocate(
 
         free = alignment_text(found, time_limit=limit, seed=seed, workers=workers) if found.fits is False else ""
         console.print(facts_table(result_facts(found, free)))
-    if unsaved is not None:
-        print_notes(unsaved)
+    if why is not None:
+        print_notes(why)
     drawn = True
     if pictures and found.offset is not None:
         drawn = save_plots(pictures, lambda _: found.plot(title=buffers.name))
     if stop.is_set():
         raise typer.Exit(stop.code)
     missed = found.offset is None
-    raise typer.Exit(1 if missed else 2 if unsaved is not None or not drawn else 0)
+    raise typer.Exit(1 if missed else 2 if why is not None or not drawn else 0)
 
 
 def _allocate_plan(

@@ -98,7 +98,7 @@ def replace(
             changed.problem, messages, limit,
         )  # fmt: skip
         result = found.result
-        unsaved = None if out is None else save_plan(out, result)  # before printing, which may fail
+        unsaved = save_plan(out, result)  # before printing, which may fail
         described = written(out_problem, lambda path: write_problem(found.problem, path))
         if as_json:
             print_json(found.to_dict())

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from placeopt.cli.arguments import share_text
-from placeopt.cli.files import save_plots, written
+from placeopt.cli.files import save_plots, unsaved, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.output import print_json, print_notes, stdout_console
-from placeopt.errors import SpecError, UsageError, unwritable
+from placeopt.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
     from placeopt.io.document import Document
@@ -86,15 +86,8 @@ def solve_serving_file(
             )
             facts = result_facts(result)
     problem, found = result.problem, result.replicas  # the cheapest nodes are some of all
-    unsaved = None
-    if out is not None:
-        try:
-            if not found:
-                unsaved = f"no plan was found to write to {out}"
-            else:
-                write_replicas(out, problem, found)
-        except (OSError, ValueError) as error:
-            unsaved = unwritable(out, error)
+    lacking = None if found else "no plan was found"
+    why = unsaved(out, lacking, lambda path: write_replicas(path, problem, found))
     if as_json:
         extra = {} if cheapest is None else cheapest.to_dict()
         print_json({**result.to_dict(), **extra})
@@ -102,8 +95,8 @@ def solve_serving_file(
         console.print(facts_table(facts + price_facts(problem, found, cheapest)))
         if found:
             print_grid(console, plan_grid(problem, found))
-    if unsaved is not None:
-        print_notes(unsaved)
+    if why is not None:
+        print_notes(why)
         if found and not as_json:
             print_json(replicas_document(problem, found))
     if require_gap is not None and found and (result.gap is None or result.gap > require_gap):
@@ -119,7 +112,7 @@ def solve_serving_file(
         or (cheapest is not None and cheapest.price is None)
         or (require_gap is not None and (result.gap is None or result.gap > require_gap))
     )
-    raise typer.Exit(2 if unsaved is not None or not drawn else 1 if missed else 0)
+    raise typer.Exit(2 if why is not None or not drawn else 1 if missed else 0)
 
 
 def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:

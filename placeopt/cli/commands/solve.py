@@ -207,7 +207,7 @@ def solve(
             compiled, messages, None if limit is None else limit + (bounding or 0),
         )  # fmt: skip
         result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
-        unsaved = None if out is None else save_plan(out, result)  # before printing, which may fail
+        unsaved = save_plan(out, result)  # before printing, which may fail
         if certificate is not None and as_json:
             result = certified(certificate, result, certifying, stop.is_set)
         if as_json:

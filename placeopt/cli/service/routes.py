@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
@@ -36,6 +35,7 @@ from placeopt.io.plan import plan_document
 from placeopt.io.spec import json_schema
 from placeopt.model.problem import Problem
 from placeopt.model.units import size_text
+from placeopt.model.versions import version_of
 from placeopt.orchestration.result import Result
 from placeopt.orchestration.settings import make_options, read_settings
 from placeopt.protocol.registry import check_supported, default_solver, find_solver, solvers_for
@@ -339,14 +339,10 @@ def openapi_document() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for each in PATHS:
         paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
-    try:
-        release = version("placeopt")
-    except PackageNotFoundError:
-        release = "checkout"
     refused = {str(status): {"description": why, "content": _content(Fault, False)} for status, why in REFUSALS.items()}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "placeopt", "version": release, "description": "Place tasks on devices."},
+        "info": {"title": "placeopt", "version": version_of() or "checkout", "description": "Place tasks on devices."},
         "paths": paths,
         "components": {
             "schemas": schemas["$defs"],

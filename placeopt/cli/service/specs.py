@@ -12,14 +12,13 @@ import sys
 import threading
 from collections import Counter
 from math import comb, prod
-from typing import Any
 
 from placeopt.cli.service.limits import Limits
 from placeopt.errors import Issue, SpecError
 from placeopt.io.compiler import Compilation, begin_compilation
 from placeopt.io.document import Document, parse_document
 from placeopt.io.spec import DeviceSpec, pool_names
-from placeopt.io.syntax import DEEPEST
+from placeopt.io.syntax import DEEPEST, is_deeper
 from placeopt.model.problem import Problem
 from placeopt.model.units import size_text
 from placeopt.orchestration.forking import Forked
@@ -90,22 +89,13 @@ def read_problem(body: bytes, limits: Limits) -> Problem:
         raise SpecError([Issue("the spec is not UTF-8 text", line=line)]) from None
     try:
         document = parse_document(text)
-        if _is_deep(document.data):
+        if is_deeper(document.data, DEEPEST):  # in JSON, unlike in YAML; processes could not exchange it
             raise SpecError([Issue(f"the spec is nested too deeply, more than {DEEPEST} levels")])
         compilation = begin_compilation(document, files="none")
         _check_size(document, compilation, limits)
         return compilation.problem()
     except MemoryError:
         raise SpecError([Issue("the spec needs more memory than the service has; expected a smaller one")]) from None
-
-
-def _is_deep(data: Any) -> bool:
-    """Whether data from JSON has more levels than YAML may have: processes could not exchange it."""
-    level = [data]
-    for _ in range(DEEPEST):
-        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
-        level = [part for parts in inner for part in parts]
-    return bool(level)
 
 
 def _check_size(document: Document, compilation: Compilation, limits: Limits) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +39,7 @@ from placeopt.learning.training.weights import PACKAGED as PACKAGED
 from placeopt.learning.training.weights import Header as Header
 from placeopt.learning.training.weights import Policy as Policy
 from placeopt.learning.training.weights import load_policy as load_policy
+from placeopt.model.versions import version_of
 
 
 class Source(NamedTuple):
@@ -172,7 +172,7 @@ def _header(kind: Kind, trainer: Trainer, source: Source, point: Point, state: S
     return Header(
         format=FORMAT,
         kind=kind,
-        placeopt=own_version(),
+        placeopt=version_of() or "unknown",
         torch=str(torch.__version__),
         variant=agent.name,
         potential=agent.potential,
@@ -186,14 +186,6 @@ def _header(kind: Kind, trainer: Trainer, source: Source, point: Point, state: S
         ratio=None if np.isnan(point.ratio) else point.ratio,
         state=state,
     )
-
-
-def own_version() -> str:
-    """Return the version of placeopt; "unknown" if it is not installed."""
-    try:
-        return version("placeopt")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None:

@@ -18,18 +18,13 @@ from placeopt.io.files import write_whole, writing
 from placeopt.learning.graphs.views import Potential
 from placeopt.learning.networks.variants import FAULTS, VARIANTS, make_agent
 from placeopt.learning.training.cases import Cases, digest, file_problems, numbers_of_devices, set_cases
-from placeopt.learning.training.checkpoints import (
-    Source,
-    load_checkpoint,
-    own_version,
-    save_checkpoint,
-    save_policy,
-)
+from placeopt.learning.training.checkpoints import Source, load_checkpoint, save_checkpoint, save_policy
 from placeopt.learning.training.reinforce import Progress, Trainer
 from placeopt.learning.training.settings import FAULTS as TRAINING_FAULTS
 from placeopt.learning.training.settings import Settings
 from placeopt.learning.training.weights import Header, file_error
 from placeopt.model.problem import Metric, Objective, Problem, Term
+from placeopt.model.versions import version_of
 
 POLICY, CHECKPOINT, CURVE, PICTURE = "policy.safetensors", "checkpoint.safetensors", "curve.csv", "curve.svg"
 """The files of a training."""
@@ -327,7 +322,7 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 def _versions(header: Header) -> str:
     """Return a note if other versions of the libraries wrote a checkpoint."""
-    now = {"placeopt": own_version(), "torch": str(torch.__version__)}
+    now = {"placeopt": version_of() or "unknown", "torch": str(torch.__version__)}
     before = {"placeopt": header.placeopt, "torch": header.torch}
     other = [f"{name} {before[name]} (now {now[name]})" for name in now if before[name] != now[name]]
     if not other:

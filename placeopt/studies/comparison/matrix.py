@@ -15,10 +15,11 @@ from placeopt.errors import UsageError
 from placeopt.io.files import StrPath
 from placeopt.model.arrays import checked_number
 from placeopt.model.problem import Problem
+from placeopt.model.versions import version_of
 from placeopt.orchestration.settings import make_options
 from placeopt.protocol.cluster import connected
 from placeopt.protocol.connection import CONNECTING
-from placeopt.protocol.remote import own_version, pack
+from placeopt.protocol.remote import pack
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.jobs import Choice, Job, read_choices, read_problems
 from placeopt.studies.comparison.ledger import Ledger
@@ -136,7 +137,7 @@ def compare(
             threads=options.workers,
             place=(row, number),
             tag=f"{tag}/{fingerprint}/{number}/{seed}",
-            version=own_version(),
+            version=version_of(),
             packed=packed,
         )
         for row, (problem, file, fingerprint, packed) in enumerate(

@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from placeopt.errors import visible
+from placeopt.io.syntax import is_deeper
 from placeopt.model.units import shown
 from placeopt.protocol import Termination
 
@@ -144,15 +145,7 @@ def read_line(line: str) -> dict[str, Any]:
         raise ValueError("holds a number of thousands of digits" if "digits" in str(error) else str(error)) from None
     if not isinstance(data, dict):
         raise ValueError(f"expected an object, got {type(data).__name__}")
-    level: list[Any] = [data]
-    for _ in range(DEEPEST):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-    if level:
+    if is_deeper(data, DEEPEST):
         raise ValueError("nested too deeply")
     if "\\ud" in line or "\\uD" in line:
         try:

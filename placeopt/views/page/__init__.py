@@ -20,7 +20,6 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +37,7 @@ from placeopt.model.modes import own_devices, task_label
 from placeopt.model.problem import Problem
 from placeopt.model.resource_use import channel_use, device_resources, occupied_devices, task_lanes, use_over_time
 from placeopt.model.schedule import BUFFERS, Schedule, durations, edge_ticks, makespan
+from placeopt.model.versions import version_of
 from placeopt.orchestration.result import Result
 from placeopt.simulation.steady import steady_state
 from placeopt.verifier import Report
@@ -145,8 +145,8 @@ def _page(title: str, data: dict[str, Any]) -> str:
     # With < written as \u003c, no text can end the element or start a comment in it.
     text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return template.substitute(
-        title=escape(visible(title, 200)), made=escape(_made()), style=style, style_hash=_hash(style),
-        script=script, script_hash=_hash(script), data=text, arrays=packed,
+        title=escape(visible(title, 200)), made=escape(f"placeopt {version_of()}".rstrip()), style=style,
+        style_hash=_hash(style), script=script, script_hash=_hash(script), data=text, arrays=packed,
     )  # fmt: skip
 
 
@@ -167,13 +167,6 @@ def _script(names: tuple[str, ...]) -> str:
 def _hash(text: str) -> str:
     """Return the source expression of a content security policy that allows only this text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
-
-
-def _made() -> str:
-    try:
-        return f"placeopt {version('placeopt')}"
-    except PackageNotFoundError:
-        return "placeopt"
 
 
 _STEPS = {"task": 0, "transfer": 1, "release": 2, "wait": 3, "swap": 4}

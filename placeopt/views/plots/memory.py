@@ -111,7 +111,7 @@ def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Pic
             _label_panel(axes, problem, use, whole, top, scarce)
     if not few:
         names = [problem.device_names[use.device] for use in found]
-        label_rows(panels[0], names, [_usage_text(use) for use in found])
+        label_rows(panels[0], names, [_use_text(use.charged, use.capacity) for use in found])
     time_axis(panels[-1], clock, end)
     for axes in panels[:-1]:
         axes.grid(axis="x")
@@ -153,14 +153,6 @@ def _draw_row(
         fill(axes, [step_area(edges, beyond, limit)], ["none"], edgecolors=palette.LIMIT, hatch="/////", zorder=3)
 
 
-def _usage_text(use: Usage) -> str:
-    """Describe used memory and capacity of a device."""
-    if use.capacity is None:
-        return f"{size_text(use.charged)}, no limit"
-    share = "" if use.share is None else f" ({use.share:.1%})"
-    return f"{size_text(use.charged)} of {size_text(use.capacity)}{share}"
-
-
 def _label_panel(axes: Axes, problem: Problem, use: Usage, whole: int, top: float, scarce: bool) -> None:
     """Label a device with its own axis: shares or bytes on the left, name and numbers above."""
     axes.set_ylim(0.0, top * 1.08)
@@ -169,7 +161,7 @@ def _label_panel(axes: Axes, problem: Problem, use: Usage, whole: int, top: floa
     else:
         axes.set_yticks([0.0, 1.0], ["0", size_text(whole)])
     name = short(problem.device_names[use.device], 60)
-    axes.set_title(f"{name}: {_usage_text(use)}", fontsize=8.5, weight="normal", pad=3)
+    axes.set_title(f"{name}: {_use_text(use.charged, use.capacity)}", fontsize=8.5, weight="normal", pad=3)
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(axis="x", length=0)
 
@@ -236,6 +228,7 @@ def draw_stage_memory(problem: Problem, schedule: Schedule, *, title: str = "") 
 
 
 def _use_text(used: int, capacity: int | None) -> str:
+    """Describe used memory and capacity of a device."""
     if capacity is None:
         return f"{size_text(used)}, no limit"
     return f"{size_text(used)} of {size_text(capacity)}" + (f" ({used / capacity:.1%})" if capacity else "")
