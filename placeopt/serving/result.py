@@ -94,6 +94,11 @@ class ServingResult(ServedResult):
     history: list[tuple[float, int]] = field(default_factory=list)
 
     @property
+    def first_token(self) -> int | None:
+        """Picoseconds to the first token; None without prompts or a plan."""
+        return None if self.report is None else self.report.first_token
+
+    @property
     def replicas(self) -> Replicas:
         """The plan of all nodes as the only replica; none without a plan."""
         return () if self.plan is None else (Replica(np.arange(self.problem.n_nodes), self.plan),)
@@ -118,8 +123,8 @@ class ServingResult(ServedResult):
         if self.plan is None or not self.plan.groups:
             return {}
         found: dict[str, Any] = {"requests": self.plan.requests, "seconds_per_token": self.plan.token_time / SECOND}
-        if self.report is not None and self.report.first_token is not None:
-            found["seconds_to_first_token"] = self.report.first_token / SECOND
+        if self.first_token is not None:
+            found["seconds_to_first_token"] = self.first_token / SECOND
         return found
 
 

@@ -30,54 +30,39 @@ def problem_line(problem: Serving) -> str:
     return f"{problem.name or 'serving'}: {size} ({nodes})"
 
 
-def result_facts(result: ServingResult) -> list[tuple[str, str]]:
+BOUNDS = {
+    "area": "layers times tokens of all nodes",
+    "patterns": "patterns of layers",
+    "crossings": "patterns and slow links",
+    "cp-sat": "a model of all plans in CP-SAT",
+    "prices": "prices of nodes",
+    "divisions": "divisions of nodes",
+}
+"""What proves a bound, in words."""
+
+
+def result_facts(result: ServingResult | ReplicatedResult) -> list[tuple[str, str]]:
     """The rate, its bound, and the nodes of a result."""
-    facts = []
-    if result.plan is None:
-        facts.append(("rate", result.message))
-    else:
-        facts.append(("rate", tokens_text(result.rate)))
-    how = {
-        "area": "layers times tokens of all nodes",
-        "patterns": "patterns of layers",
-        "crossings": "patterns and slow links",
-        "cp-sat": "a model of all plans in CP-SAT",
-    }
+    replicas = result.replicas
+    facts = [("rate", tokens_text(result.rate) if replicas else result.message)]
     if result.bound:
         gap = "" if result.gap is None else f", gap {result.gap:.2%}"
-        facts.append(
-            (
-                "bound",
-                f"at most {tokens_text(result.bound)} by {how.get(result.bound_source, result.bound_source)}{gap}",
-            )
-        )
-    if result.sites.number > 1:
-        facts.append(("sites", f"{result.sites.number}, with slow links between them"))
-    if result.plan is not None and result.plan.groups:
-        facts.append(("requests", _requests_text(result.plan)))
-    if result.report is not None and result.report.first_token is not None:
-        facts.append(_first_token_fact(result.report.first_token))
-    if result.plan is not None:
-        idle = int((result.plan.end <= result.plan.begin).sum())
-        facts.append(("nodes", f"{result.problem.n_nodes - idle} used, {idle} idle"))
-    facts.append(("time", f"{result.seconds:.2f} s"))
-    return facts
-
-
-def replicas_facts(result: ReplicatedResult) -> list[tuple[str, str]]:
-    """The rate, its bound, and the nodes of a result with replicas."""
-    gap = "" if result.gap is None else f", gap {result.gap:.2%}"
-    used = sum(len(each.nodes) for each in result.replicas)
-    requests = sum(each.plan.requests for each in result.replicas)
-    first = [] if result.first_token is None else [_first_token_fact(result.first_token)]
-    return [
-        ("rate", tokens_text(result.rate) if result.replicas else result.message),
-        ("bound", f"at most {tokens_text(result.bound)} by {result.source} of nodes{gap}"),
-        ("replicas", f"{len(result.replicas):,}, with {requests:,} requests in flight"),
-        *first,
-        ("nodes", f"{used} used, {result.problem.n_nodes - used} idle"),
-        ("time", f"{result.seconds:.2f} s"),
-    ]
+        source = result.bound_source if isinstance(result, ServingResult) else result.source
+        facts.append(("bound", f"at most {tokens_text(result.bound)} by {BOUNDS.get(source, source)}{gap}"))
+    if isinstance(result, ReplicatedResult):
+        requests = sum(each.plan.requests for each in replicas)
+        facts.append(("replicas", f"{len(replicas):,}, with {requests:,} requests in flight"))
+    else:
+        if result.sites.number > 1:
+            facts.append(("sites", f"{result.sites.number}, with slow links between them"))
+        if result.plan is not None and result.plan.groups:
+            facts.append(("requests", _requests_text(result.plan)))
+    if result.first_token is not None:
+        facts.append(("first token", f"{result.first_token / SECOND:,.3f} s, without queues"))
+    if replicas:
+        used = sum(int((plan.end > plan.begin).sum()) for _, plan in replicas)
+        facts.append(("nodes", f"{used} used, {result.problem.n_nodes - used} idle"))
+    return [*facts, ("time", f"{result.seconds:.2f} s")]
 
 
 def plan_grid(problem: Serving, replicas: Replicas) -> Grid:
@@ -92,10 +77,6 @@ def plan_grid(problem: Serving, replicas: Replicas) -> Grid:
             f"{plan.requests:,}", f"{plan.groups:,}", f"{plan.token_time / SECOND * 1e3:,.1f} ms",
         ))  # fmt: skip
     return Grid(("replica", "nodes", "tokens/s", "requests", "groups", "a token every"), tuple(rows), left=2)
-
-
-def _first_token_fact(time: int) -> tuple[str, str]:
-    return "first token", f"{time / SECOND:,.3f} s, without queues"
 
 
 def _requests_text(plan: ServingPlan) -> str:

@@ -60,7 +60,7 @@ def solve_serving_file(
     from placeopt.serving.plan_files import replicas_document, write_replicas
     from placeopt.serving.replicas import replicated_serving
     from placeopt.serving.solving import DEFAULT_GAP, solve_serving
-    from placeopt.serving.views import plan_grid, price_facts, problem_line, replicas_facts, result_facts
+    from placeopt.serving.views import plan_grid, price_facts, problem_line, result_facts
 
     problem = load_serving(document)
     console = stdout_console()
@@ -74,17 +74,11 @@ def solve_serving_file(
         if problem.demand is not None:
             cheapest = cheapest_serving(problem, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set)
             result = cheapest.result
-            facts = result_facts(result)
-        elif problem.replicas > 1:
-            result = replicated_serving(
-                problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
-            )
-            facts = replicas_facts(result)
         else:
-            result = solve_serving(
+            search = replicated_serving if problem.replicas > 1 else solve_serving
+            result = search(
                 problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
             )
-            facts = result_facts(result)
     problem, found = result.problem, result.replicas  # the cheapest nodes are some of all
     lacking = None if found else "no plan was found"
     why = unsaved(out, lacking, lambda path: write_replicas(path, problem, found))
@@ -92,7 +86,7 @@ def solve_serving_file(
         extra = {} if cheapest is None else cheapest.to_dict()
         print_json({**result.to_dict(), **extra})
     else:
-        console.print(facts_table(facts + price_facts(problem, found, cheapest)))
+        console.print(facts_table(result_facts(result) + price_facts(problem, found, cheapest)))
         if found:
             print_grid(console, plan_grid(problem, found))
     if why is not None:
