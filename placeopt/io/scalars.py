@@ -66,16 +66,14 @@ EXTREME = 1e30
 """The largest weight, and the inverse of the smallest."""
 
 
+def _use(value: Any, what: str = "an amount") -> Fraction:
+    if not is_number(value) or value < 0:
+        raise ValueError(f"{units.shown(value)} is not {what}; expected a number that is not negative")
+    return _moderate(value)
+
+
 def _weight(value: Any) -> Fraction:
-    if not is_number(value) or value < 0:
-        raise ValueError(f"{units.shown(value)} is not a weight; expected a number that is not negative")
-    return _moderate(value)
-
-
-def _use(value: Any) -> Fraction:
-    if not is_number(value) or value < 0:
-        raise ValueError(f"{units.shown(value)} is not an amount; expected a number that is not negative")
-    return _moderate(value)
+    return _use(value, "a weight")
 
 
 def _price(value: Any) -> Fraction:

@@ -588,24 +588,25 @@ Devices = Annotated[dict[DeviceName, Annotated[DeviceSpec, widen(_as_mapping, De
 Tasks = dict[TaskName, Annotated[TaskSpec, widen(_as_mapping, TaskSpec | None)]]
 
 
-class GraphFile(Strict):
-    """A file that `graph` refers to: tasks without devices."""
+class Part(Strict):
+    """What files with a part of a problem begin with."""
 
     placeopt: Version = 1
     name: str = ""
     description: str = ""
     source: str = ""
+
+
+class GraphFile(Part):
+    """A file that `graph` refers to: tasks without devices."""
+
     operations: dict[OperationName, Durations] = Field(default_factory=dict)
     tasks: Tasks
 
 
-class NetworkFile(Strict):
+class NetworkFile(Part):
     """A file with devices that replace those of a problem. Bare numbers have the units of the problem."""
 
-    placeopt: Version = 1
-    name: str = ""
-    description: str = ""
-    source: str = ""
     operations: dict[OperationName, Durations] = Field(default_factory=dict)
     """Durations of operations on these devices. Default: those of the problem."""
     devices: Devices

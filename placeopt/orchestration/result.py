@@ -245,9 +245,10 @@ class Result:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from placeopt.views.plots import draw_result, drawn
+        from placeopt.views.plots import SCHEDULE_KINDS, checked_kind, drawn
 
-        return drawn(lambda: draw_result(self, kind, title=title), path)
+        checked_kind(kind, (*SCHEDULE_KINDS, "convergence"))
+        return drawn(lambda: _picture(self, kind, title), path)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schedule to a plan file (JSON), which `placeopt.read_plan` and the command line read.
@@ -448,6 +449,24 @@ def verdict_lines(result: Result) -> list[str]:
     if len(result.violations) > SHOWN:
         lines.append(f"and {len(result.violations) - SHOWN:,} more")
     return lines
+
+
+def _picture(result: Result, kind: str, title: str) -> Picture:
+    from placeopt.views.plots import draw_schedule
+
+    problem, bound = result.problem, result.bound
+    infeasible = " (infeasible)" if result.feasible is False else ""
+    title = title or f"{problem.name or 'problem'}, by {result.solver}{infeasible}"
+    if kind != "convergence":
+        in_ticks = bound is not None and problem.objective.leading_metric in ("makespan", "period")
+        return draw_schedule(problem, result.schedule, kind, title=title, bound=float(bound or 0) if in_ticks else None)
+    from placeopt.views.plots.convergence import course_of, draw_convergence
+
+    reported = [(point.elapsed, point.objective, point.bound) for point in result.progress]
+    end = (result.wall_time.solve or 0.0, result.objective if result.feasible else None, bound)
+    objective = str(problem.objective)
+    course = course_of(problem.name, result.solver, reported, end, objective=objective, resolution=result.resolution)
+    return draw_convergence([course], title=title)
 
 
 def _text(result: Result) -> str:

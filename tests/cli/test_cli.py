@@ -20,6 +20,7 @@ from rich.table import Table
 
 from placeopt.cli.terminal.console import folded, spaced
 from placeopt.model.problem import Problem
+from placeopt.model.versions import version_of
 from placeopt.protocol import Answer, Info, Options, Settings, Termination, registry
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -345,8 +346,12 @@ def test_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("importlib.metadata.version", missing)
-    assert run("--version").out == "placeopt, a checkout that is not installed\n"
+    monkeypatch.setattr("placeopt.model.versions.version", missing)
+    version_of.cache_clear()
+    try:
+        assert run("--version").out == "placeopt, a checkout that is not installed\n"
+    finally:
+        version_of.cache_clear()
     monkeypatch.setattr(registry, "distribution", missing)
     monkeypatch.setattr(registry, "entry_points", lambda group: [])  # noqa: ARG005
     registry._entry_points.cache_clear()

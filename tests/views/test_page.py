@@ -20,7 +20,7 @@ from placeopt.model.critical_path import critical_path
 from placeopt.model.memory import memory_profiles
 from placeopt.model.schedule import durations
 from placeopt.studies.comparison.result import Comparison
-from placeopt.views.page import Packing, comparison_page, plan_page, result_page, write_page
+from placeopt.views.page import Packing, comparison_page, plan_page, result_page
 from placeopt.views.plots.palette import strokes
 from placeopt.views.plots.profiles import leaders
 
@@ -230,9 +230,10 @@ def test_packing_takes_the_narrowest_type() -> None:
 
 def test_a_page_is_replaced_whole(tmp_path: Path) -> None:
     file = tmp_path / "out.html"
-    write_page(file, "first")
-    write_page(file, "second")
-    assert file.read_text() == "second"
+    result = po.solve(po.load(PROBLEMS / "five-node.yaml"), "heft")
+    file.write_text("first")
+    po.write_report(file, result)
+    assert file.read_text() == result_page(result)
     assert list(tmp_path.iterdir()) == [file]
 
 

@@ -258,7 +258,7 @@ def export(
 
         done &= written(trace, lambda path: write_trace(path, compiled, read.schedule))
     if report is not None:
-        from placeopt.views.page import plan_page, write_page
+        from placeopt.views.page import plan_page
 
-        done &= written(report, lambda path: write_page(path, plan_page(compiled, read.schedule, found)))
+        done &= written(report, lambda path: write_whole(path, plan_page(compiled, read.schedule, found)))
     raise typer.Exit(0 if done else 2)

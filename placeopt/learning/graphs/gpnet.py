@@ -63,7 +63,8 @@ class GpNet:
         self.n_edges = int(self.block[-1])
         ones = np.ones(problem.n_tasks, dtype=np.int64)
         self.depth = path_lengths(problem.order, problem.out_start, j, ones)[self.task]
-        self.height = _heights(problem)[self.task]
+        producer = problem.edge_source[problem.in_edge]
+        self.height = path_lengths(problem.order[::-1], problem.in_start, producer, ones)[self.task]
         pivot = self._node[np.arange(problem.n_tasks), device]
         self._net = engine.GpNet(native(problem), self.first, self.device, self.block, pivot)
         self.pivot, self.source, self.target, self.data = (
@@ -88,12 +89,3 @@ class GpNet:
         The other tasks keep their times (n,). Inputs arrive as the start-time potential says.
         """
         return self._net.insertion(potential, start, end, links.head, links.following, engine.current_stop())
-
-
-def _heights(problem: Problem) -> Int:
-    """(n,) edges on the longest path from each task."""
-    height = np.zeros(problem.n_tasks, dtype=np.int64)
-    for i in problem.order[::-1].tolist():
-        consumers = problem.edge_target[problem.out_start[i] : problem.out_start[i + 1]]
-        height[i] = height[consumers].max(initial=-1) + 1
-    return height

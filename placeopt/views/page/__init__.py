@@ -110,11 +110,6 @@ def comparison_page(comparison: Comparison) -> str:
     return _page("Comparison of solvers", data)
 
 
-def write_page(path: StrPath, page: str) -> None:
-    """Write a page; an existing file is replaced completely or not at all. Raises OSError if that fails."""
-    write_whole(path, page)
-
-
 def write_report(path: StrPath, subject: Result | Comparison) -> None:
     """Write the page of a result or of a comparison; an existing file is replaced completely or not at all.
 
@@ -129,7 +124,7 @@ def write_report(path: StrPath, subject: Result | Comparison) -> None:
 
     if not isinstance(subject, Result | Comparison):
         raise UsageError(f"write_report takes a Result or a Comparison, got {type(subject).__name__}")
-    write_page(path, result_page(subject) if isinstance(subject, Result) else comparison_page(subject))
+    write_whole(path, result_page(subject) if isinstance(subject, Result) else comparison_page(subject))
 
 
 def _data(packing: Packing, **sections: Any) -> dict[str, Any]:
