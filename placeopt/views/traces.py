@@ -83,7 +83,7 @@ def trace_text(problem: Problem, schedule: Schedule) -> str:
         "fingerprint": problem.fingerprint(),
         "resolution": f"{problem.resolution} s per tick",
         "exact": "yes"
-        if _exact(problem)
+        if (problem.resolution * NANO).denominator == 1
         else "no: times are rounded down to nanoseconds; the arguments hold exact ticks",
     }
     periods = None if problem.pipeline is None else steady_periods(problem, schedule)
@@ -224,8 +224,9 @@ class _Tracks(_Threads):
         problem = self._problem
         ticks = durations(problem, schedule.device).tolist()
         sent, received = task_traffic(problem, schedule.device)
+        labels = [task_label(problem, i, d) for i, d in enumerate(schedule.device.tolist())]
         columns = zip(
-            self._labels(schedule), self._device, schedule.start.tolist(), ticks, problem.resident.tolist(),
+            labels, self._device, schedule.start.tolist(), ticks, problem.resident.tolist(),
             problem.output.tolist(), problem.scratch.tolist(), sent.tolist(), received.tolist(), self._position,
             strict=True,
         )  # fmt: skip
@@ -239,9 +240,6 @@ class _Tracks(_Threads):
             )
             for name, device, start, took, resident, output, scratch, out, into, position in columns
         ]  # fmt: skip
-
-    def _labels(self, schedule: Schedule) -> list[str]:
-        return [task_label(self._problem, i, d) for i, d in enumerate(schedule.device.tolist())]
 
     def _make_members(self, schedule: Schedule) -> Iterator[_Slice]:
         """Yield the slices of teams on further members, without flows: the first one has the inputs and outputs."""
@@ -458,10 +456,6 @@ def _json(value: Any) -> str:
     Lone surrogates, which UTF-8 cannot encode, become question marks.
     """
     return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
-
-
-def _exact(problem: Problem) -> bool:
-    return (problem.resolution * NANO).denominator == 1
 
 
 def _nano(problem: Problem, ticks: int) -> int:

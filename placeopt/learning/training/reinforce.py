@@ -73,27 +73,18 @@ class Point:
 
 @dataclass(slots=True)
 class Progress:
-    """The state of training, from which it can go on.
-
-    Attributes
-    ----------
-    episode
-        Number of episodes so far.
-    curve
-        The evaluations.
-    returns
-        The undiscounted return of each episode: the decrease of the value, divided by that of the first placement.
-    best
-        The weights with the best evaluation.
-    rng
-        The random numbers that draw problems, placements and seeds.
-    """
+    """The state of training, from which it can go on."""
 
     rng: Generator
+    """The random numbers that draw problems, placements and seeds."""
     episode: int = 0
+    """Number of episodes so far."""
     curve: list[Point] = field(default_factory=list)
+    """The evaluations."""
     returns: list[float] = field(default_factory=list)
+    """The undiscounted return of each episode: the decrease of the value, divided by that of the first placement."""
     best: dict[str, Tensor] = field(default_factory=dict)
+    """The weights with the best evaluation."""
 
     @property
     def best_point(self) -> Point | None:

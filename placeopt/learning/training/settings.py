@@ -23,45 +23,30 @@ MOST_SEED = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Parameters of training. The defaults are those of the paper.
-
-    Attributes
-    ----------
-    episodes
-        Number of episodes.
-    steps
-        Moves of an episode for each task.
-    batch
-        Episodes for each update of the weights.
-    peers
-        Episodes of an update that share a problem and a first placement; divides `batch`. 1: the baseline of the paper.
-    gamma
-        Discount factor.
-    rate
-        Learning rate of Adam.
-    noise
-        Noise of durations and transfer times.
-    every
-        Episodes between two evaluations.
-    cases
-        Problems of an evaluation.
-    seed
-        Seed of all random numbers.
-    faults
-        Faults of the released code to reproduce.
-    """
+    """Parameters of training. The defaults are those of the paper."""
 
     episodes: int = 200
+    """Number of episodes."""
     steps: float = 2.0
+    """Moves of an episode for each task."""
     batch: int = 1
+    """Episodes for each update of the weights."""
     peers: int = 1
+    """Episodes of an update that share a problem and a first placement; divides `batch`. 1: the paper's baseline."""
     gamma: float = 0.97
+    """Discount factor."""
     rate: float = 0.01
+    """Learning rate of Adam."""
     noise: float = 0.0
+    """Noise of durations and transfer times."""
     every: int = 5
+    """Episodes between two evaluations."""
     cases: int = 20
+    """Problems of an evaluation."""
     seed: int = 0
+    """Seed of all random numbers."""
     faults: frozenset[Fault] = frozenset()
+    """Faults of the released code to reproduce."""
 
     def __post_init__(self) -> None:
         for name, least in (("episodes", 0), ("batch", 1), ("peers", 1), ("every", 1), ("cases", 1), ("seed", 0)):

@@ -98,7 +98,7 @@ def pareto(
     checked_call("should_stop", should_stop)
     wanted = None if points is None else checked_whole("points", points, 2)
     found = find_solver(solver)
-    first, second = (_minimising(problem, metric) for metric in chosen)
+    first, second = (with_changes(problem, objective=Objective(((Term(metric),),))) for metric in chosen)
     for each, other in ((first, chosen[1]), (second, chosen[0])):
         check_supported(found, with_changes(each, limits=[(other, UNLIMITED)]))
     clock = Clock(checked_number("time_limit", time_limit, positive=True))
@@ -164,8 +164,3 @@ def _check_stated(problem: Problem, metrics: Sequence[Metric]) -> None:
         what, stated = needs.get(metric, ("", ()))
         if what and not any(np.any(values) for values in stated):
             raise UsageError(f"{metric} needs {what}; the problem states none")
-
-
-def _minimising(problem: Problem, metric: Metric) -> Problem:
-    """Return the problem with a metric as its objective."""
-    return with_changes(problem, objective=Objective(((Term(metric),),)))

@@ -31,23 +31,16 @@ _SWEEPS = 12
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Positions of tasks and edges.
-
-    Attributes
-    ----------
-    x, y
-        (n,) positions of the tasks; 1 is about the distance of two neighbours.
-    curves
-        For each edge the (3 k + 1, 2) control points of a cubic spline; None for straight lines.
-    width, height
-        Size of the layout.
-    """
+    """Positions of tasks and edges."""
 
     x: Float
     y: Float
+    """(n,) positions of the tasks; 1 is about the distance of two neighbours."""
     curves: tuple[Float, ...] | None
+    """For each edge the (3 k + 1, 2) control points of a cubic spline; None for straight lines."""
     width: float
     height: float
+    """Size of the layout."""
 
 
 def layout(problem: Problem) -> Layout:
