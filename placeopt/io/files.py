@@ -100,21 +100,11 @@ def descriptor(path: StrPath) -> int | None:
 def read_file(path: StrPath, most: Callable[[bytes], int] = lambda _start: LARGEST, *, appended: bool = False) -> bytes:
     """Read a regular file, or a pipe that the caller of this process opened (`-`, `<(...)`).
 
-    Named pipes and devices are rejected, since they may never end.
+    Named pipes and devices are rejected, since they may never end. `most` returns the size limit in bytes, given the
+    first piece of the file. With `appended`, the running command appends to the file, which may be one of its outputs.
 
-    Parameters
-    ----------
-    most
-        Returns the size limit in bytes, given the first piece of the file.
-    appended
-        Whether the running command appends to the file, which may then be one of its outputs.
-
-    Raises
-    ------
-    UnreadableError
-        If the file does not exist, cannot be read, is not a regular file, or is too large.
-    UsageError
-        If the running command would overwrite it (`keep_apart`).
+    Raises an UnreadableError if the file does not exist, cannot be read, is not a regular file, or is too large, and a
+    UsageError if the running command would overwrite it (`keep_apart`).
     """
     path = checked_path(path)
     if not appended:

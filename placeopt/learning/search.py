@@ -47,12 +47,8 @@ class Search:
     """A search from a placement (n,): the placement, its execution and the record of an episode.
 
     The policy and the noise have separate streams of random numbers, as in `placeopt.policies.run_episode`. With
-    `patience`, it ends after this many moves in a row without a better value.
-
-    Raises
-    ------
-    UsageError
-        For the reasons of `placeopt.policies.run_episode`.
+    `patience`, it ends after this many moves in a row without a better value. Raises a UsageError for the reasons of
+    `run_episode`.
     """
 
     def __init__(

@@ -100,13 +100,7 @@ class Search(Timed):
         return True
 
     def _result(self) -> ServingResult:
-        """The verified result.
-
-        Raises
-        ------
-        InternalError
-            If the plan breaks a rule, or passes more than the bound.
-        """
+        """The verified result; raises an InternalError if the plan breaks a rule, or passes more than the bound."""
         if self.plan is not None:
             self.plan = without_idle(self.plan)
         report = None if self.plan is None else verify_serving(self._asked, self.plan)

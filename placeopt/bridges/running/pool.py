@@ -149,15 +149,8 @@ class Pool:
     def run(self, orders: Orders | None = None) -> list[list[tuple[int, int]]]:
         """Execute segments; return start and end of each execution by job, in nanoseconds from the first start.
 
-        Parameters
-        ----------
-        orders
-            By default, each segment once.
-
-        Raises
-        ------
-        ExecutionError
-            If a segment fails, a process ends, or the time limit passes.
+        Without `orders`, each segment is executed once. Raises an ExecutionError if a segment fails, a process ends, or
+        the time limit passes.
         """
         at = time.perf_counter_ns() + HEAD_START
         if orders is None:

@@ -131,12 +131,8 @@ def compile_spec(spec: Spec | dict[str, Any], *, folder: StrPath | None = None, 
 def document_of(source: StrPath | Mapping[str, Any]) -> Document:
     """Return the document of a file, or one made in code.
 
-    Raises
-    ------
-    SpecError
-        If the file cannot be read.
-    UsageError
-        If it is neither, or a document made in code has the same name as text and as a number.
+    Raises a SpecError if the file cannot be read, and a UsageError if the source is neither, or a document made in code
+    has the same name as text and as a number.
     """
     if isinstance(source, Mapping):
         return Document({key: _with_text_keys(key, value) for key, value in source.items()})

@@ -299,12 +299,7 @@ class Execution:
     def features(self, device: Int, run: Run, potential: Float) -> tuple[Float, Float]:
         """(N,) each: 1 for critical tasks and -1 for others; the ticks by which the task would end later.
 
-        Parameters
-        ----------
-        device
-            (n,) the placement.
-        potential
-            (N,) start-time potential of each node.
+        `device` (n,) is the placement, and `potential` (N,) the start-time potential of each node.
         """
         net = self._net
         links = self._critical.links(device, run.start, run.end)

@@ -71,13 +71,7 @@ def order_by(level: Int, receiver: Int) -> Order:
 
 
 class CompiledGiph:
-    """Scores of the observations of one search by a network of the class `Giph`.
-
-    Parameters
-    ----------
-    layers
-        The weights.
-    """
+    """Scores of the observations of one search by a network of the class `Giph` with the weights `layers`."""
 
     def __init__(self, layers: Layers) -> None:
         self._layers = {name: np.ascontiguousarray(value, dtype=np.float64) for name, value in layers.items()}

@@ -117,14 +117,8 @@ def run_job(
 ) -> Record:
     """Run the job in a separate process and return its record; afterwards all its processes have ended.
 
-    Raises
-    ------
-    StoppedError
-        Once `should_stop` is true.
-    OSError
-        If no process can be started.
-    VersionError
-        If this is another version of placeopt than that of the job.
+    Raises a StoppedError once `should_stop` is true, an OSError if no process can be started, and a VersionError if
+    this is another version of placeopt than that of the job.
     """
     check_version(job.version)
     born = time.monotonic()

@@ -176,20 +176,10 @@ def _origin(line: _Line) -> str:
 
 
 class Ledger:
-    """A ledger to append to, locked against other writers.
+    """A ledger to append to, locked against other writers; `floor` has the quick bounds of the available problems.
 
-    Parameters
-    ----------
-    resume
-        Whether to continue with the `records` in the file (`notes` describe lines that are left out). Otherwise the
-        file must be empty.
-    floor
-        The quick bounds of the available problems.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be written, is in use, is not a ledger, or is not empty without `resume`.
+    With `resume`, it continues with the `records` in the file (`notes` describe lines that are left out); otherwise the
+    file must be empty. Raises a UsageError if the file cannot be written, is in use, or is not such a ledger.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool, floor: Floor = lambda _fingerprint: None) -> None:

@@ -159,10 +159,7 @@ def separated(
 def check_clusters(solver: str | Solver, passes: Sequence[str | Pass] | None) -> None:
     """Check that the solver, or a pass that may lose the optimum, places clusters.
 
-    Raises
-    ------
-    UsageError
-        If neither does; the message names those that do.
+    Raises a UsageError if neither does; the message names those that do.
     """
     own = find_solver(solver)
     if own.info.clusters or any(not each.exact for each in found_passes(passes or ())):

@@ -83,10 +83,7 @@ def make_amounts(
 ) -> Amounts:
     """Check amounts and return them; `option` maps the name of an argument to its name in messages.
 
-    Raises
-    ------
-    UsageError
-        If an amount is out of range, or would make the problem harder.
+    Raises a UsageError if an amount is out of range, or would make the problem harder.
     """
     if isinstance(more_devices, bool) or not isinstance(more_devices, int) or not 1 <= more_devices <= MOST_DEVICES:
         name = option("more_devices")
@@ -137,15 +134,8 @@ def make_changes(
 ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """Return the changed problems, kinds in the order of KINDS, and notes on changes without effect.
 
-    Parameters
-    ----------
-    wanted
-        Kinds ("bandwidth"), or a kind and its target ("bandwidth:gpu <-> cpu"); None for all kinds.
-
-    Raises
-    ------
-    UsageError
-        If there is no such kind, device type or link class.
+    The `wanted` ones are kinds ("bandwidth"), or a kind and its target ("bandwidth:gpu <-> cpu"); None for all kinds.
+    Raises a UsageError if there is no such kind, device type or link class.
     """
     amounts = amounts or Amounts()
     own = own_devices(problem)
