@@ -51,24 +51,24 @@ def plot(
     """Draw a plan, a comparison or a training: Gantt chart, memory, task graph, profile, gaps, convergence, curves."""
     from placeopt.views.plots import RUN_KINDS, checked_file, checked_kind, need_plots
 
-    if file.suffix.lower() == ".csv":
-        _check_curves(kind, problems, solvers)
-        checked_file(out)
-        need_plots()
-        check_targets(("--out", out))
-        _of_curves([file, *(more or ())], title).write(out)
-        return
-    if more and len(more) > 1:
-        raise UsageError(f"expected at most one PLAN, got {len(more)}: {', '.join(map(str, more))}")
+    curves, runs = file.suffix.lower() == ".csv", file.suffix.lower() in (".jsonl", ".ndjson")
     plan = more[0] if more else None
-    runs = file.suffix.lower() in (".jsonl", ".ndjson")
+    if curves:
+        _check_curves(kind, problems, solvers)
+    elif more and len(more) > 1:
+        raise UsageError(f"expected at most one PLAN, got {len(more)}: {', '.join(map(str, more))}")
     if kind is None:
-        kind = "profile" if runs else "graph" if plan is None else "gantt"
-    if checked_kind(kind) == "curve":
+        kind = "curve" if curves else "profile" if runs else "graph" if plan is None else "gantt"
+    if checked_kind(kind) == "curve" and not curves:
         raise UsageError(f"--kind curve draws learning curves, the files curve.csv of `train`; got {file}")
     checked_file(out)
     need_plots()
     check_targets(("--out", out))
+    if curves:
+        from placeopt.views.plots.curves import draw_curves, read_curve
+
+        draw_curves([read_curve(each) for each in (file, *(more or ()))], title=title).write(out)
+        return
     if (kind in RUN_KINDS) != runs:
         holds, wants = ("runs", "a plan (PROBLEM PLAN)") if runs else ("a problem", "results of `compare` (.jsonl)")
         raise UsageError(f"{file} holds {holds}; --kind {kind} draws {wants}")
@@ -85,12 +85,6 @@ def _check_curves(kind: str | None, problems: Sequence[str] | None, solvers: Seq
         raise UsageError(f"--kind {kind} does not draw learning curves (.csv); expected curve")
     if problems or solvers:
         raise UsageError("--problem and --solver select from results; they do not apply to learning curves")
-
-
-def _of_curves(files: Sequence[Path], title: str) -> Picture:
-    from placeopt.views.plots.curves import draw_curves, read_curve
-
-    return draw_curves([read_curve(file) for file in files], title=title)
 
 
 def _of_plan(file: Path, plan: Path | None, kind: str, title: str) -> Picture:
