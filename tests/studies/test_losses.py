@@ -426,4 +426,11 @@ def test_texts() -> None:
     assert str(found).splitlines()[-1] == found.conclusion
     assert repr(found) == f"<Losses of dsc on heft-10: {found.conclusion}>"
     assert "<table>" in found._repr_html_()
+    assert [grid.headers[-1] for grid in found.grids()] == ["proved by", "the price of"]
     assert Info("", "", "").clusters is False
+
+
+def test_frame() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed: pip install 'placeopt[frames]'")
+    found = po.losses(po.load(HEFT_10), "dsc", prover="cp-sat", time_limit=None, workers=1)
+    assert found.to_frame()["loss"].to_list() == ["fusion", "placement", "devices", "order", "total"]
