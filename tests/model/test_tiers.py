@@ -97,10 +97,6 @@ class TestByHand:
         (changed,), _ = make_changes(example(), ["devices:fast"])
         assert changed.problem.tiers == build_tiers([4, 4, 4], [[(6, 1, 2)], [], [(6, 1, 2)]])
 
-    def test_explain_refuses(self) -> None:
-        with pytest.raises(po.UnsupportedError, match="explain does not support memory tiers"):
-            po.explain({**SPEC, "devices": example_devices()})
-
 
 def example_devices() -> Any:
     return SPEC["devices"]
