@@ -63,6 +63,7 @@ from placeopt.engine._core import fixed_levels as fixed_levels
 from placeopt.engine._core import greedy_matching as greedy_matching
 from placeopt.engine._core import grow_trees as grow_trees
 from placeopt.engine._core import highest_first as highest_first
+from placeopt.engine._core import hold_most as hold_most
 from placeopt.engine._core import imaginary_levels as imaginary_levels
 from placeopt.engine._core import insert_tasks as insert_tasks
 from placeopt.engine._core import join_consumers as join_consumers

@@ -1112,6 +1112,13 @@ class Propagation:
     def cluster(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(n,) tasks with the same number run on one device."""
 
+def hold_most(order: numpy.typing.NDArray[numpy.int64], amount: numpy.typing.NDArray[numpy.int64], worth: numpy.typing.NDArray[numpy.int64], excluded: numpy.typing.NDArray[numpy.bool], producer: numpy.typing.NDArray[numpy.int64], start: numpy.typing.NDArray[numpy.int64], consumer: numpy.typing.NDArray[numpy.int64], ticks: numpy.typing.NDArray[numpy.int64], gain: numpy.typing.NDArray[numpy.int64], copies: numpy.typing.NDArray[numpy.int64], limit: int, sets: int, stop: Stop) -> tuple[int, numpy.typing.NDArray[numpy.int64]]:
+    """
+    Return the most that a set of groups is worth, with what it sends and receives, within a load of `limit`.
+
+    Each item's `producer` (x,) precedes its consumers, those of item j at start[j]:start[j + 1], in `order` (g,). A group has a load `amount` (g,) and a `worth` (g,), and is not in the set if `excluded` (g,). An item takes `ticks` (x,) whenever it is sent, at most `copies` (x,) times, and if it is received; it is worth `gain` (x,) if sent, -gain if received. All loads add up to less than 2^30. The result: the most, and sets of at most `sets` worths (placeopt.bounding.borders.frontier): 1 for each group, and how often each item is sent, -1 if it is received, as (s, g + x).
+    """
+
 def grow_trees(start: numpy.typing.NDArray[numpy.int64], neighbour: numpy.typing.NDArray[numpy.int64], pair: numpy.typing.NDArray[numpy.int64], ends: numpy.typing.NDArray[numpy.float64], appeal: numpy.typing.NDArray[numpy.float64], outside: numpy.typing.NDArray[numpy.float64], memory: numpy.typing.NDArray[numpy.int64], limit: int, most: int, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]]:
     """
     Return a tree of at most `most` groups from each group that needs more than `limit` bytes of memory (g,), without dispensable leaves.

@@ -2,7 +2,7 @@
 
     borders     `placeopt.bounding.borders`: loads with what devices must send and receive, seconds
     division    the same with whole groups, by CP-SAT, where they are few
-    configurations  `placeopt.bounding.borders.configurations`: other worths of groups, and sets by CP-SAT
+    configurations  `placeopt.bounding.borders.configurations`: other worths of groups, and the best sets
     ideals      the solver `ideals`: the best division into contiguous stages, if the pipeline asks for them
     cp-sat      the solver `cp-sat`, for small graphs
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from placeopt.bounding.borders import EFFORTS, Borders, Shares, configurations, division, highest_refuted
+from placeopt.bounding.borders import CLOSE, EFFORTS, Borders, Shares, configurations, division, highest_refuted
 from placeopt.bounding.quick import Bound, best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import group_text, least
 from placeopt.model.building import simplest
@@ -136,6 +136,8 @@ class _PeriodBounds:
             return True
 
         self.least = highest_refuted(refutes, self.least, self.known, self._over, self._borders.most, cautious=True)
+        if self.known is not None and 0 < self.known - self.least <= CLOSE * self.least and refutes(self.known - 1):
+            self.least = self.known
 
     def _part(self, share: float) -> float | None:
         """Seconds for one period: a share of those that remain."""

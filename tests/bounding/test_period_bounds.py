@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,8 @@ from pipelines import PERIOD, random_pipeline, unlike_pipeline
 from typer.testing import CliRunner
 
 import placeopt as po
-from placeopt.bounding.borders import Borders, highest_refuted
-from placeopt.bounding.borders.configurations import Configurations
+from placeopt.bounding.borders import Borders, frontier, highest_refuted
+from placeopt.bounding.borders.configurations import Configurations, _Sets
 from placeopt.bounding.borders.division import divides
 from placeopt.bounding.borders.network import Network, items_of
 from placeopt.bounding.quick import best_bound, narrowed_classes
@@ -189,8 +190,31 @@ def test_sets_count_what_crosses_their_border() -> None:
     assert "hold too little of all groups" in found["configurations"].explanation
 
 
-@pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline])
-def test_no_set_of_a_placement_is_missing(make: Callable[[int], po.Problem]) -> None:
+def random_outputs(seed: int) -> po.Problem:
+    """Seven tasks whose outputs may go to several devices; a byte takes a tick."""
+    draw = np.random.default_rng(seed)
+    edges = [(i, j) for i in range(7) for j in range(i + 1, 7) if draw.random() < 0.4]
+    output = draw.integers(0, 9, 7).tolist()
+    return po.build_problem(
+        task_names=[f"t{i}" for i in range(7)],
+        device_names=["x", "y", "z"],
+        duration=draw.integers(0, 12, (7, 3)),
+        edges=edges,
+        payload=[output[i] for i, _ in edges],
+        shared=[True] * len(edges),
+        byte_ticks_num=np.ones((3, 3)),
+        objective=PERIOD,
+        pipeline={"full_duplex": bool(seed % 2)},
+    )
+
+
+@pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline, random_outputs])
+@pytest.mark.parametrize("finest", [0, frontier.FINEST])
+def test_no_set_of_a_placement_is_missing(
+    make: Callable[[int], po.Problem], finest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With sets by CP-SAT, and by dynamic programming where that is possible."""
+    monkeypatch.setattr(frontier, "FINEST", finest)
     reached = 0
     for seed in range(2000, 2040):
         problem = make(seed)
@@ -202,6 +226,52 @@ def test_no_set_of_a_placement_is_missing(make: Callable[[int], po.Problem]) -> 
         assert not sets.refute(2 * best, None), seed
         reached += best > 0 and sets.refute(best - 1, None)
     assert reached > 3
+
+
+@pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline, random_outputs])
+def test_dynamic_programming_and_cp_sat_find_the_same_worth(make: Callable[[int], po.Problem]) -> None:
+    compared = linked = 0
+    for seed in range(3000, 3060):
+        borders, draw = Borders(narrowed_classes(make(seed))), np.random.default_rng(seed)
+        for c in range(len(borders.plain.size)):
+            sets = _Sets(borders, c, int(draw.integers(1, 30)), [])
+            if sets.frontier is None:
+                continue
+            groups, items = len(borders.plain.memory), len(sets.linked)
+            gain = np.where(sets.linked, draw.integers(-40, 40, items), 0)
+            worths = np.concatenate((draw.integers(0, 50, groups), gain))
+            most = sets.held(worths, None, lambda: False)
+            assert most == max(int(each.balance @ worths) for each in sets.known), seed
+            assert most == sets.most(worths, math.inf, None, 1, lambda: False), seed
+            compared += 1
+            linked += bool(sets.linked.any())
+    assert compared > 20
+    assert make is not random_outputs or linked > 20
+
+
+def test_items_that_wait_for_consumers_limit_the_dynamic_program() -> None:
+    """Branches that fork and join have 2 to the power of branches states; 16 items may wait."""
+    for branches, fits in ((4, True), (14, False)):
+        names = ["fork", *(f"b{i}" for i in range(branches)), "join"]
+        edges = [(0, i + 1) for i in range(branches)] + [(i + 1, branches + 1) for i in range(branches)]
+        problem = po.build_problem(
+            task_names=names,
+            device_names=["x", "y"],
+            duration=[[1, 1]] * len(names),
+            edges=edges,
+            payload=[1] * len(edges),
+            byte_ticks_num=np.ones((2, 2)),
+            objective=PERIOD,
+            pipeline={},
+        )
+        assert (_Sets(Borders(narrowed_classes(problem)), 0, 5, []).frontier is not None) is fits
+
+
+def test_a_dynamic_program_that_stops_proves_nothing() -> None:
+    sets = _Sets(Borders(narrowed_classes(chain([9, 1, 1, 9] * 50, 3))), 0, 200, [])
+    worths = np.concatenate((np.full(200, 100), np.zeros(199, dtype=np.int64)))
+    assert sets.held(worths, 0.0, lambda: False) == 20_000
+    assert 0 < sets.held(worths, None, lambda: False) < 20_000
 
 
 @pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline])

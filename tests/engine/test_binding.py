@@ -652,6 +652,21 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
                 "memory": own * 2,
             },
         ),
+        "hold_most": (
+            lambda **a: engine.hold_most(*a.values(), 9, 2, stop),
+            {
+                "order": own.copy(),
+                "amount": own.copy(),
+                "worth": own.copy(),
+                "excluded": np.zeros(g, dtype=np.bool_),
+                "producer": own[:2] * 0,
+                "start": own[:3].copy(),
+                "consumer": own[1:3].copy(),
+                "ticks": own[1:3].copy(),
+                "gain": own[1:3].copy(),
+                "copies": own[1:3].copy(),
+            },
+        ),
         "shortest_detours": (
             lambda **a: engine.shortest_detours(*a.values(), 9, stop),
             {

@@ -11,7 +11,8 @@ sent is received, so
     sum of all v <= sum_c size[c] u[c]
 
 and T is refuted if this is false. CP-SAT proves each u[c]: it chooses what is worth most and obeys the rules of
-`placeopt.bounding.borders.shares`. Here, an item counts for its sender as often as it is sent; with `multicast`, and
+`placeopt.bounding.borders.shares`. Where few items wait for consumers, `placeopt.bounding.borders.frontier` takes a
+hundredth of its time. Here, an item counts for its sender as often as it is sent; with `multicast`, and
 with one consumer, that is once, and w[j] = 0.
 
 The best worths solve the dual of a linear program that covers all groups by such sets (P. C. Gilmore, R. E. Gomory: A
@@ -21,12 +22,13 @@ linear programming approach to the cutting-stock problem, Operations Research 9,
     subject to  the worth of each known set of class c is at most x[c]
                 sum_c size[c] x[c] = number of devices
 
-Each run of CP-SAT adds the sets that it finds. The worths stay close to the best ones so far, at first to those that
+Each run adds the sets that it finds. The worths stay close to the best ones so far, at first to those that
 `borders` proves, within a box that grows with success (R. E. Marsten, W. W. Hogan, J. W. Blankenship: The boxstep
 method for large-scale optimization, Operations Research 23, 1975, doi:10.1287/opre.23.3.389).
 
-If the u[c] prove nearly enough, each device must hold nearly its u[c]: a device is worth at least the sum of all v less
-the most of all other devices. Sets with less do not count afterwards. That is stronger than the linear program.
+If the u[c] of CP-SAT prove nearly enough, each device must hold nearly its u[c]: a device is worth at least the sum of
+all v less the most of all other devices. Sets with less do not count afterwards. That is stronger than the linear
+program.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ from numpy.typing import NDArray
 from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
 
+from placeopt import engine
 from placeopt.bounding.borders import Borders
+from placeopt.bounding.borders.frontier import frontier_of
 from placeopt.bounding.engines import cp_sat
 from placeopt.bounding.quick.loads import best_price_bound, candidate_prices, weights
 from placeopt.model.arrays import Int
@@ -99,12 +103,16 @@ class Configurations:
         sets = [_Sets(self._borders, c, period, found) for c, found in enumerate(self._found)]
         worths, later, planned = self._first(period), self._best, False
         limits, turn = np.full(len(sets), math.inf), clock
+        coarse = min(0 if each.frontier is None else each.frontier.total for each in sets)
+        total_worth = coarse or TOTAL
         while worths is not None and not clock.over and not self._should_stop():
-            whole = np.rint(worths * (TOTAL / self._all(worths))).astype(np.int64)
+            whole = np.rint(worths * (total_worth / self._all(worths))).astype(np.int64)
             known = sum(len(each.known) for each in sets)
             begun = clock.elapsed
             most = [
-                each.most(whole, limit, turn.remaining, self._workers, self._should_stop)
+                each.held(whole, turn.remaining, self._should_stop)
+                if coarse
+                else each.most(whole, limit, turn.remaining, self._workers, self._should_stop)
                 for each, limit in zip(sets, limits, strict=True)
             ]
             total, held = int(self._all(whole)), sum(map(operator.mul, self._size, most))
@@ -114,7 +122,7 @@ class Configurations:
             proved = sum(self._size) * total / max(held, 1)
             if proved > needed * (1 + CLOSE):
                 for each, own in zip(sets, most, strict=True):
-                    each.require(whole, total - (held - own))
+                    each.require(whole, 0 if coarse else total - (held - own))
                 self._box = min(self._box * GROWTH, 1.0) if needed else self._box
                 self._best, needed = worths * (proved / self._all(worths)), proved
             else:
@@ -126,7 +134,9 @@ class Configurations:
                 worths, limits, later, turn = later, np.array(most), None, Clock(clock.elapsed - begun)
             else:
                 worths, shares = self._next(sets)
-                limits, planned, turn = shares * (TOTAL / needed), True, clock
+                limits, planned, turn = shares * (total_worth / needed), True, clock
+                if coarse and self._all(self._program(sets, None)[0]) <= sum(self._size):
+                    return False  # the known sets already cover all groups
         return False
 
     def _all(self, worths: NDArray[Any]) -> float:
@@ -206,10 +216,12 @@ class _Sets:
             if i < j:
                 self._model.add_at_most_one(chosen[i], chosen[j])
         self._moved, self._ticks = [], []
+        self._item_ticks = np.zeros(len(self.linked), dtype=np.int64)
         for item, ticks, (first, *others) in self._device.network.crossings():
             moved = (self._several if self.linked[item] else self._one)(chosen, first, others)
             self._moved += moved
             self._ticks += [ticks] * len(moved)
+            self._item_ticks[item] = ticks
             if len(moved) == 2:
                 self._balance[len(chosen) + item] = moved[0] - moved[1]
         self._chosen = chosen
@@ -221,6 +233,7 @@ class _Sets:
                 terms.append(cp_model.LinearExpr.weighted_sum(self._moved, [each >> shift for each in self._ticks]))
             self._model.add(sum(terms) <= min(rule.limit >> shift, PARTS))
         self._found, self.known = found, [each for each in found if self._holds(each)]
+        self.frontier = frontier_of(self._device, self.linked, self._others)
 
     def _one(self, chosen: list[cp_model.IntVar], first: int, others: list[int]) -> list[cp_model.IntVar]:
         """Whether an item crosses the border."""
@@ -254,6 +267,27 @@ class _Sets:
             self._model.add(self._worth(worths) >= least)
             self.known = [each for each in self.known if int(each.balance @ worths) >= least]
 
+    def _learn(self, balance: Int, members: Int, border: int) -> None:
+        """Add a set to the known ones."""
+        amounts = (int(rule.amount @ members) + rule.borders * border for rule in self._device.rules)
+        if not any(np.array_equal(balance, each.balance) for each in self.known):
+            self.known.append(_Set(balance, tuple(amounts)))
+            self._found.append(self.known[-1])
+
+    def held(self, worths: Int, seconds: float | None, should_stop: Callable[[], bool]) -> int:
+        """Return `most`, exactly, by the frontier."""
+        assert self.frontier is not None
+        try:
+            most, found = self.frontier.most(worths, should_stop, seconds)
+        except engine.StoppedError:
+            return self._all(worths)
+        groups, ticks = len(self._chosen), self._item_ticks
+        for balance in found:
+            border = int(np.abs(balance[groups:]) @ ticks)
+            balance[groups:][~self.linked] = 0
+            self._learn(balance, balance[:groups], border)
+        return most
+
     def most(
         self, worths: Int, limit: float, seconds: float | None, workers: int, should_stop: Callable[[], bool]
     ) -> int:
@@ -266,10 +300,7 @@ class _Sets:
             balance = np.zeros(len(worths), dtype=np.int64)
             balance[list(self._balance)] = [value(each) for each in self._balance.values()]
             border = sum(ticks * value(moved) for ticks, moved in zip(self._ticks, self._moved, strict=True))
-            amounts = (int(rule.amount @ members) + rule.borders * border for rule in self._device.rules)
-            if not any(np.array_equal(balance, each.balance) for each in self.known):
-                self.known.append(_Set(balance, tuple(amounts)))
-                self._found.append(self.known[-1])
+            self._learn(balance, members, border)
             if int(balance @ worths) > limit:
                 beyond.append(Clock(MORE))
 
@@ -292,6 +323,10 @@ class _Sets:
             return 0
         if outcome.bound is not None:
             return -outcome.bound
+        return self._all(worths)
+
+    def _all(self, worths: Int) -> int:
+        """At least what any set is worth."""
         groups = len(self._chosen)
         return int(worths[:groups].sum()) + max(self._others, 1) * int(np.abs(worths[groups:]).sum())
 

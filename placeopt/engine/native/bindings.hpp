@@ -230,6 +230,7 @@ void bind_chains(nb::module_& module);
 void bind_learning(nb::module_& module);
 void bind_submodular(nb::module_& module);
 void bind_destructive(nb::module_& module);
+void bind_frontier(nb::module_& module);
 void bind_relaxation(nb::module_& module);
 void bind_sct(nb::module_& module);
 void bind_stages(nb::module_& module);

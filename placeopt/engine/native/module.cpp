@@ -70,6 +70,7 @@ NB_MODULE(_core, module) {
     bind_learning(module);
     bind_submodular(module);
     bind_destructive(module);
+    bind_frontier(module);
     bind_relaxation(module);
     bind_sct(module);
     bind_stages(module);

@@ -53,7 +53,7 @@ REASONS = {
     "relaxation-mip": "the engine states no proof of its branches",
     "borders": "the most work together with each group is found by branches and cuts, which have no claims",
     "division": "CP-SAT states no proof that whole groups do not fit",
-    "configurations": "CP-SAT states no proof of what the sets of a device are worth",
+    "configurations": "no proof states what the sets of a device are worth",
     "ideals": "a dynamic program over all sets of tasks that may come first, which are too many to state",
 }
 """Why a bound is trusted if no other claim proves as much."""
