@@ -101,7 +101,7 @@ class Configurations:
             return False
         clock, needed = Clock(seconds), 0.0
         sets = [_Sets(self._borders, c, period, found) for c, found in enumerate(self._found)]
-        worths, later, planned = self._first(period), self._best, False
+        worths, later, planned, program = self._first(period), self._best, False, _Program(sets, self._size)
         limits, turn = np.full(len(sets), math.inf), clock
         coarse = min(0 if each.frontier is None else each.frontier.total for each in sets)
         total_worth = coarse or TOTAL
@@ -126,16 +126,18 @@ class Configurations:
                 self._box = min(self._box * GROWTH, 1.0) if needed else self._box
                 self._best, needed = worths * (proved / self._all(worths)), proved
             else:
-                self._box = max(self._box * DECAY, LEAST_BOX)
-                if planned and sum(len(each.known) for each in sets) == known:
+                stale = planned and sum(len(each.known) for each in sets) == known
+                if stale and (not coarse or self._box >= 1.0):
                     return False
+                # Without new sets, the program is exact in the box: only rounding takes away its gain.
+                self._box = min(2 * self._box, 1.0) if stale else max(self._box * DECAY, LEAST_BOX)
             if later is not None:
                 # No longer than the first ones took: mostly, they are worse within this period.
                 worths, limits, later, turn = later, np.array(most), None, Clock(clock.elapsed - begun)
             else:
-                worths, shares = self._next(sets)
+                worths, shares = self._next(program)
                 limits, planned, turn = shares * (total_worth / needed), True, clock
-                if coarse and self._all(self._program(sets, None)[0]) <= sum(self._size):
+                if coarse and self._all(self._solved(program, None)[0]) <= sum(self._size):
                     return False  # the known sets already cover all groups
         return False
 
@@ -154,44 +156,63 @@ class Configurations:
         found[: self._groups] = weights(sharing, prices)
         return found if found.any() else None
 
-    def _next(self, sets: list[_Sets]) -> tuple[Worths | None, Worths]:
+    def _next(self, program: _Program) -> tuple[Worths | None, Worths]:
         """The best worths for the known sets, close to the best ones so far, and the most of each class; no worths if
         none are better."""
         assert self._best is not None
         box: float | None = self._box
         while True:
-            found = self._program(sets, box)
+            found = self._solved(program, box)
             if self._all(found[0]) > self._all(self._best) * (1 + CLOSE):
                 return found
             if box is None:
                 return None, found[1]
             box = 2 * box if box < WIDEST else None
 
-    def _program(self, sets: list[_Sets], box: float | None) -> tuple[Worths, Worths]:
-        """Solve the linear program, with worths in a box, or any."""
+    def _solved(self, program: _Program, box: float | None) -> tuple[Worths, Worths]:
+        """The best worths in a box, or any, and the most of each class."""
         assert self._best is not None
-        model, devices = mathopt.Model(), sum(self._size)
+        devices = sum(self._size)
         low = np.where(np.arange(len(self._best)) < self._groups, 0.0, -float(devices))
         high = np.full(len(self._best), float(devices))
         if box is not None:
             wide = box * (np.abs(self._best) + devices / self._groups)
             low, high = np.maximum(low, self._best - wide), np.minimum(high, self._best + wide)
-        low[self._groups :][~sets[0].linked] = high[self._groups :][~sets[0].linked] = 0.0
-        worths = [
-            model.add_variable(lb=least, ub=most) for least, most in zip(low.tolist(), high.tolist(), strict=True)
-        ]
-        most = [model.add_variable(lb=0.0) for _ in sets]
-        held = mathopt.LinearSum([size * each for size, each in zip(self._size, most, strict=True)])
-        model.add_linear_constraint(held == devices)
-        for each, share in zip(sets, most, strict=True):
-            for known in each.known:
-                terms = [worths[k] * int(known.balance[k]) for k in np.flatnonzero(known.balance).tolist()]
-                model.add_linear_constraint(mathopt.LinearSum(terms) <= share)
-        model.maximize(mathopt.LinearSum(worths[: self._groups]))
-        result = mathopt.solve(model, mathopt.SolverType.GLOP)
+        low[self._groups :][~self._borders.linked] = high[self._groups :][~self._borders.linked] = 0.0
+        return program.solve(low, high)
+
+
+class _Program:
+    """The linear program over the known sets, solved again after each change."""
+
+    def __init__(self, sets: list[_Sets], size: list[int]) -> None:
+        self._sets, model = sets, mathopt.Model()
+        groups, items = len(sets[0].chosen), len(sets[0].linked)
+        self._worths = [model.add_variable() for _ in range(groups + items)]
+        self._most = [model.add_variable(lb=0.0) for _ in sets]
+        held = mathopt.LinearSum([each * most for each, most in zip(size, self._most, strict=True)])
+        model.add_linear_constraint(held == sum(size))
+        model.maximize(mathopt.LinearSum(self._worths[:groups]))
+        self._rows: dict[int, mathopt.LinearConstraint] = {}  # by identity of the set
+        self._model, self._solver = model, mathopt.IncrementalSolver(model, mathopt.SolverType.GLOP)
+
+    def solve(self, low: Worths, high: Worths) -> tuple[Worths, Worths]:
+        """The best worths between `low` and `high` (g + x,), and the most of each class; zeros if the engine fails."""
+        for worth, least, most in zip(self._worths, low.tolist(), high.tolist(), strict=True):
+            worth.lower_bound, worth.upper_bound = least, most
+        known = {id(each): (each, most) for own, most in zip(self._sets, self._most, strict=True) for each in own.known}
+        for key in [key for key in self._rows if key not in known]:
+            self._model.delete_linear_constraint(self._rows.pop(key))
+        for key in [key for key in known if key not in self._rows]:
+            each, most = known[key]
+            row = self._rows[key] = self._model.add_linear_constraint(ub=0.0)
+            row.set_coefficient(most, -1.0)
+            for k in np.flatnonzero(each.balance).tolist():
+                row.set_coefficient(self._worths[k], float(each.balance[k]))
+        result = self._solver.solve()
         if result.termination.reason != mathopt.TerminationReason.OPTIMAL:
-            return np.zeros(len(worths)), np.zeros(len(most))
-        return np.clip(result.variable_values(worths), low, high), np.array(result.variable_values(most))
+            return np.zeros(len(low)), np.zeros(len(self._most))
+        return np.clip(result.variable_values(self._worths), low, high), np.array(result.variable_values(self._most))
 
 
 class _Sets:
@@ -201,6 +222,10 @@ class _Sets:
     ----------
     known
         Sets that were found.
+    chosen
+        Variable of each group.
+    frontier
+        The dynamic program for the same sets, if it is small enough.
     linked
         (x,) whether an item may be sent several times, so that it has a worth.
     """
@@ -224,7 +249,7 @@ class _Sets:
             self._item_ticks[item] = ticks
             if len(moved) == 2:
                 self._balance[len(chosen) + item] = moved[0] - moved[1]
-        self._chosen = chosen
+        self.chosen = chosen
         for rule in self._device.rules:
             total = int(rule.amount.sum()) + rule.borders * sum(self._ticks) * max(self._others, 1)
             shift = max(total.bit_length() - PARTS.bit_length() + 1, 0)
@@ -281,7 +306,7 @@ class _Sets:
             most, found = self.frontier.most(worths, should_stop, seconds)
         except engine.StoppedError:
             return self._all(worths)
-        groups, ticks = len(self._chosen), self._item_ticks
+        groups, ticks = len(self.chosen), self._item_ticks
         for balance in found:
             border = int(np.abs(balance[groups:]) @ ticks)
             balance[groups:][~self.linked] = 0
@@ -296,7 +321,7 @@ class _Sets:
         beyond: list[Clock] = []
 
         def keep(value: Callable[[Any], int]) -> None:
-            members = np.array([value(chosen) for chosen in self._chosen])
+            members = np.array([value(chosen) for chosen in self.chosen])
             balance = np.zeros(len(worths), dtype=np.int64)
             balance[list(self._balance)] = [value(each) for each in self._balance.values()]
             border = sum(ticks * value(moved) for ticks, moved in zip(self._ticks, self._moved, strict=True))
@@ -327,7 +352,7 @@ class _Sets:
 
     def _all(self, worths: Int) -> int:
         """At least what any set is worth."""
-        groups = len(self._chosen)
+        groups = len(self.chosen)
         return int(worths[:groups].sum()) + max(self._others, 1) * int(np.abs(worths[groups:]).sum())
 
     def _worth(self, worths: Int) -> Any:
