@@ -191,14 +191,14 @@ def test_sets_count_what_crosses_their_border() -> None:
 
 
 def random_outputs(seed: int) -> po.Problem:
-    """Seven tasks whose outputs may go to several devices; a byte takes a tick."""
+    """Five tasks whose outputs may go to several devices; a byte takes a tick."""
     draw = np.random.default_rng(seed)
-    edges = [(i, j) for i in range(7) for j in range(i + 1, 7) if draw.random() < 0.4]
-    output = draw.integers(0, 9, 7).tolist()
+    edges = [(i, j) for i in range(5) for j in range(i + 1, 5) if draw.random() < 0.6]
+    output = draw.integers(0, 9, 5).tolist()
     return po.build_problem(
-        task_names=[f"t{i}" for i in range(7)],
+        task_names=[f"t{i}" for i in range(5)],
         device_names=["x", "y", "z"],
-        duration=draw.integers(0, 12, (7, 3)),
+        duration=draw.integers(0, 12, (5, 3)),
         edges=edges,
         payload=[output[i] for i, _ in edges],
         shared=[True] * len(edges),
