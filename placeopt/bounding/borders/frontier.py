@@ -90,8 +90,10 @@ def frontier_of(device: Device, linked: Bool, others: int) -> Frontier | None:
     copies = np.where(linked[items], copies, 1)
     totals = [int(rule.amount.sum()) + rule.borders * int(ticks @ copies) for rule in device.rules]
     binding = [pair for pair in zip(device.rules, totals, strict=True) if pair[0].borders or pair[1] > pair[0].limit]
-    (rule, most), *further = binding
-    if further or not rule.borders or rule.limit < 0:
+    if len(binding) != 1:
+        return None
+    ((rule, most),) = binding
+    if not rule.borders or rule.limit < 0:
         return None
     order = _order(ends, position)
     rows = _rows(order, ends, copies.tolist())
