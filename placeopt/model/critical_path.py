@@ -94,8 +94,9 @@ def critical_ticks(path: Sequence[Step]) -> dict[StepKind, int]:
 class _Walk:
     """A schedule's tasks (0..n-1) and transfers (n + edge) as events, and the constraints of each.
 
-    Each predecessor comes before its event in the order (start, end, topological position of the task or producer,
-    tasks before transfers), so that the walk also ends if events have no length.
+    Each predecessor comes before its event in the order (start, end, end of the producer of a transfer or start of a
+    task, topological position of the task or producer, tasks before transfers), so that the walk also ends if events
+    have no length.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -112,6 +113,7 @@ class _Walk:
         position = np.empty(n, dtype=np.int64)
         position[problem.order] = np.arange(n)
         self._position = np.concatenate((position, position[problem.edge_source]))
+        self._ready = np.concatenate((schedule.start, self.end[:n][problem.edge_source]))
         booked = edges[: 0 if schedule.transfers is None else len(edges)]
         sender, receiver = device[problem.edge_source[booked]], device[problem.edge_target[booked]]
         # The event before each task on its device, -1 for none; those before each transfer on its ports.
@@ -198,7 +200,8 @@ class _Walk:
 
     def _predecessors(self, events: Int, resource: Int) -> Int:
         """(k,) the event just before each one on its resource, -1 for the first."""
-        order = np.lexsort((events, self._position[events], self.end[events], self.start[events], resource))
+        keys = self._position, self._ready, self.end, self.start
+        order = np.lexsort((events, *(key[events] for key in keys), resource))
         same = np.diff(resource[order]) == 0
         before = np.full(len(events), -1, dtype=np.int64)
         before[order[1:][same]] = events[order[:-1][same]]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import placeopt as po
@@ -150,6 +150,7 @@ def test_a_broken_schedule_has_a_path_too() -> None:
 
 
 @pytest.mark.parametrize("contention", ["none", "port", "half_duplex"])
+@example(seed=951341)  # of two transfers of no length at one tick, that of the earlier producer goes first
 @given(seed=st.integers(0, 10**6))
 def test_steps_follow_each_other_from_zero_to_the_makespan(contention: str, seed: int) -> None:
     random = np.random.default_rng(seed)
