@@ -162,12 +162,17 @@ class Modes:
             for name in (name for name in RINGS if getattr(variant.mode, name)):
                 message = f"{name} is not supported with contention and shared links, as it uses no ports"
                 self._parts.issues.add(message, ("tasks", key, name))
+        in_team: dict[int, str] = {}  # the first mode with a team of each device
+        for key, variant in self.variants.items():
+            for team in (self.members[d] for d in variant.devices if len(self.members[d]) > 1):
+                in_team = dict.fromkeys(team, key) | in_team
         for d in self.occupied:
             device, path = self._parts.index.devices[d], ("tasks", self._occupied[d])
             if device.spec.tiers:
                 self._parts.issues.add(f"{device.name} has memory tiers, which are not supported with modes", path)
-            if device.spec.setup and any(d in team for team in self.members if len(team) > 1):
-                self._parts.issues.add(f"{device.name} has setup times, which are not supported in teams", path)
+            if device.spec.setup and d in in_team:
+                message = f"{device.name} has setup times, which are not supported in teams"
+                self._parts.issues.add(message, ("tasks", in_team[d]))
             if spec.memory_model != "sum" and capacity[d] != UNLIMITED:
                 message = f"{device.name} has limited memory, for which modes need memory_model: sum"
                 self._parts.issues.add(message, path)
