@@ -476,17 +476,11 @@ class TestBruteForce:
         verdicts = {"feasible": 0, "infeasible": 0}
         while verdicts["infeasible"] < 15:
             document = random_document(rng)
-            try:
-                system = System(begin_compilation(Document(document)))
-            except SpecError:  # a contradiction that the compiler sees
+            found = self.explained(document)
+            if found is None:
                 continue
-            assert_same(system)
-            everything = range(len(system.constraints))
-            found = explain(document, time_limit=60, workers=1)
-            assert found.status == ("feasible" if feasible(system, everything) else "infeasible")
             verdicts[found.status] += 1
             if found.status == "infeasible":
-                self.check(system, found)
                 kinds.update(member.kind for member in found.members)
         assert verdicts["feasible"] > 5
         assert len(kinds) >= 7
@@ -497,16 +491,9 @@ class TestBruteForce:
         infeasible = 0
         while infeasible < 20:
             document = with_shares(random_document(rng), rng)
-            try:
-                system = System(begin_compilation(Document(document)))
-            except SpecError:  # a contradiction that the compiler sees
-                continue
-            assert_same(system)
-            found = explain(document, time_limit=60, workers=1)
-            assert (found.status == "feasible") == feasible(system, range(len(system.constraints)))
-            if found.status == "infeasible":
+            found = self.explained(document)
+            if found is not None and found.status == "infeasible":
                 infeasible += 1
-                self.check(system, found)
                 kinds.update(member.kind for member in found.members)
         assert len(kinds & {"resource", "cores", "budget", "pool"}) >= 3
 
@@ -518,15 +505,8 @@ class TestBruteForce:
             for device in document["devices"].values():
                 device["memory"] = rng.randint(1, 4)
                 device["tiers"] = [{"memory": rng.randint(1, 4), "bandwidth": 1}] if rng.random() < 0.8 else []
-            try:
-                system = System(begin_compilation(Document(document)))
-            except SpecError:  # a contradiction that the compiler sees
-                continue
-            assert_same(system)
-            found = explain(document, time_limit=60, workers=1)
-            assert (found.status == "feasible") == feasible(system, range(len(system.constraints)))
-            if found.status == "infeasible":
-                self.check(system, found)
+            found = self.explained(document)
+            if found is not None and found.status == "infeasible":
                 lines += any(member.text.endswith(", and memory tiers after it") for member in found.members)
 
     def test_random_problems_with_limits(self) -> None:
@@ -540,17 +520,24 @@ class TestBruteForce:
                 for metric, most in (("makespan", 9), ("total_cost", 12), ("communication", 3), ("devices", 2))
                 if rng.random() < 0.5
             }
-            try:
-                system = System(begin_compilation(Document(document)))
-            except SpecError:  # a contradiction that the compiler sees
-                continue
-            found = explain(document, time_limit=60, workers=1)
-            assert (found.status == "feasible") == feasible(system, range(len(system.constraints)))
-            if found.status == "infeasible":
+            found = self.explained(document)
+            if found is not None and found.status == "infeasible":
                 infeasible += 1
-                self.check(system, found)
                 kinds.update(member.place.path[1] for member in found.members if member.kind == "limit")
         assert kinds == {"makespan", "total_cost", "communication", "devices"}
+
+    def explained(self, document: dict[str, Any]) -> Explanation | None:
+        """Explain a problem and check the answer; None if the compiler sees a contradiction."""
+        try:
+            system = System(begin_compilation(Document(document)))
+        except SpecError:
+            return None
+        assert_same(system)
+        found = explain(document, time_limit=60, workers=1)
+        assert found.status == ("feasible" if feasible(system, range(len(system.constraints))) else "infeasible")
+        if found.status == "infeasible":
+            self.check(system, found)
+        return found
 
     @staticmethod
     def check(system: System, found: Explanation) -> None:

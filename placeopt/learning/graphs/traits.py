@@ -16,7 +16,7 @@ class Traits:
     """The work of each task and the speed of each device."""
 
     work: Float
-    """(n,) work of each task, 0 for a task that takes no time; in a unit of its own."""
+    """(n,) work of each task, 0 for a task that takes no time; in its own unit."""
     speed: Float
     """(m,) work per tick of each device, positive."""
 

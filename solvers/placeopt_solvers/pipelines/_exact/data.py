@@ -51,7 +51,7 @@ class Data:
     of backward stages follows from that of the forward stages."""
     opposite: bool
     unit: Int
-    """(n,) unit of each task: its colocation group, or what must share a stage in a line."""
+    """(n,) unit of each task: its colocation group, or the tasks that share a stage in a line."""
     devices: list[list[int]]
     slots: list[Slot]
     positions: int
