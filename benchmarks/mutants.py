@@ -4,8 +4,9 @@
 
 The problems, their feasible schedules, and the mutants are those of tests/verifier/test_verifier.py: each mutant has
 one thing changed, in every way in which a solver is likely to be wrong. The naive checker counts all rules tick by tick
-in dictionaries. For each mutant, both must name the same broken rules and the same values of the objective. The run
-ends once each rule was broken `--each` times. Each difference is printed, and the exit code is 1.
+in dictionaries. For each mutant, both must name the same broken rules and the same values of the objective. Mutants
+with other addresses are those of tests/verifier/test_address_rule.py, which looks at all pairs of buffers. The run ends
+once each rule was broken `--each` times. Each difference is printed, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from placeopt.verifier import Rule, verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "verifier"))
-from test_verifier import PIPELINES, Naive, mutants, random_case
+from test_address_rule import check_addresses, moved, random_plan
+from test_verifier import ADDRESSED, PIPELINES, Naive, mutants, random_case
 
 KINDS = list(product(get_args(Contention), ("sum", "peak")))
-RULES = set(Rule) - {Rule.OBJECTIVE} - PIPELINES
-"""The rules of one run; that of the objective is about what a plan claims."""
+RULES = set(Rule) - {Rule.OBJECTIVE} - PIPELINES - ADDRESSED
+"""The rules of one run but that of addresses; that of the objective is about what a plan claims."""
 
 
 def main() -> None:
@@ -56,10 +58,24 @@ def main() -> None:
             verdicts["feasible" if report.feasible else "infeasible"] += 1
         if case % 100 == 0 and min(seen[rule] for rule in RULES) >= asked.each:
             break
+    for case in count(asked.seed):
+        rng = random.Random(case)
+        problem, plan = random_plan(rng)
+        for _ in range(40):
+            try:
+                broken = check_addresses(problem, moved(rng, problem, plan))
+            except AssertionError:
+                wrong += 1
+                print(f"case {case} of addresses: the verifier and a look at all pairs of buffers differ", flush=True)
+                continue
+            seen[Rule.ADDRESS] += broken
+            verdicts["infeasible" if broken else "feasible"] += 1
+        if seen[Rule.ADDRESS] >= asked.each:
+            break
     table = Table(title=f"mutants from seed {asked.seed}")
     for header in ("rule", "broken"):
         table.add_column(header, justify="left" if header == "rule" else "right")
-    for rule in sorted(RULES):
+    for rule in sorted(RULES | ADDRESSED):
         table.add_row(rule, f"{seen[rule]:,}")
     Console().print(table)
     print(f"{verdicts.total():,} mutants, {verdicts['feasible']:,} of them feasible; {wrong} differences")
