@@ -62,7 +62,8 @@ def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool
     """The best bound of the makespan by energetic reasoning; it improves on another bound `least` if possible."""
     begun = time.perf_counter()
     classes = narrowed_classes(problem)
-    found, priced = windows(classes), priced_subsets(classes)
+    found = windows(classes)
+    priced = [] if should_stop() else priced_subsets(classes)
     alone = np.where(found.allowed, classes.duration, np.iinfo(np.int64).max).min(axis=1)
     best = int(alone.max())
     why = f"task {problem.task_names[int(alone.argmax())]} takes at least this long on any device"

@@ -160,7 +160,7 @@ def _bounds(
     elif searching:
         with engine.stopping(stopped), suppress(engine.StoppedError):
             reduced = apply_passes(problem, EXACT_PASSES).problem
-            if reduced.n_tasks and reduced.objective.single == "makespan":
+            if reduced.n_tasks and reduced.objective.single == "makespan" and not stopped():
                 add(energetic_bound(reduced, int(best or 0), stopped))
             metrics = [term.metric for term in reduced.objective.levels[0]]
             if reduced.n_tasks and metrics == ["makespan"]:

@@ -16,8 +16,9 @@ from placeopt.protocol import Answer, Clock, Options, Progress, Termination
 from placeopt.simulation import retime
 from placeopt.simulation.pipelines import periodic_schedule
 
-OVERDUE = 1.0
-"""Seconds after the time limit at which an engine that is still running is stopped."""
+OVERDUE = 0.02
+"""Seconds after the time limit at which an engine that is still running is stopped: HiGHS may look at the time too
+seldom. Its last reported bound and solution count then."""
 
 
 def nothing_to_place(problem: Problem) -> Answer:

@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from placeopt import engine
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import Problem
@@ -67,6 +68,8 @@ def series_of(problem: Problem) -> Series | None:
     """Return the problem as a series of blocks; None without a cut.
 
     O(n + e), and O(s^2) for s <= MOST tasks between cuts if they are more than LARGE.
+
+    Raises a StoppedError if the enclosing `engine.stopping` says so.
     """
     n = problem.n_tasks
     order = problem.order
@@ -142,6 +145,7 @@ def _weaker_cuts(problem: Problem, between: Int, least: Int, limit: float) -> _W
     by_source = np.argsort(-crossing, kind="stable")
     source, target, crossing = source[by_source], target[by_source], crossing[by_source]
     for v in tried.tolist():
+        engine.poll()
         descends = _unpacked(reached[v], s)
         ascends = _column(reached, v)
         over = np.flatnonzero(ascends[source] & descends[target])
@@ -150,6 +154,7 @@ def _weaker_cuts(problem: Problem, between: Int, least: Int, limit: float) -> _W
     accepted: list[int] = []
     loose = np.zeros(s, dtype=np.bool_)
     for v in tried[np.lexsort((tried, cost[tried]))].tolist():
+        engine.poll()
         comparable = _unpacked(reached[v], s) | _column(reached, v)
         comparable[v] = True
         if loose[v] or not comparable[accepted].all():
@@ -190,6 +195,7 @@ def _loose_ticks(reached: NDArray[np.uint8], least: Int) -> Int:
     s = len(least)
     comparable = least.copy()
     for low in range(0, s, 1024):
+        engine.poll()
         bits = np.unpackbits(reached[low : low + 1024], axis=1, count=s).astype(np.float64)
         comparable[low : low + 1024] += (bits @ least).astype(np.int64)
         comparable += (least[low : low + 1024] @ bits).astype(np.int64)

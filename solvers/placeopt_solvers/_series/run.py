@@ -12,6 +12,7 @@ from itertools import islice
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.quick import Bound
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.model.arrays import Bool
@@ -83,7 +84,11 @@ def series_run(run: SolveRun, solve: Solve, share: float, planned: float | None 
     problem = run.problem
     if makespan_weight(problem.objective) is None or problem.n_tasks < LEAST or problem.rules:
         return None
-    series = series_of(problem)
+    try:
+        with engine.stopping(run.stopped):
+            series = series_of(problem)
+    except engine.StoppedError:
+        return None
     if series is None or max(len(block.inner) for block in series.blocks) > min(LARGEST, SHARE * problem.n_tasks):
         return None
     remaining = planned if run.clock.remaining is None else run.clock.remaining

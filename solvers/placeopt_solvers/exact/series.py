@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
+from placeopt import engine
 from placeopt.errors import UsageError
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
@@ -71,17 +72,19 @@ class Series:
         kind = solver.settings_type
         alone = kind(**({"series": False} if "series" in kind.model_fields else {}))
         solve = partial(solver.solve, settings=alone)
-        series = series_of(problem)
         run = SolveRun(problem, options)
-        if series is None:
-            return (
-                solve(problem, options)
-                if settings.whole
-                else run.ended(Termination.COMPLETED, "no task cuts the graph")
-            )
         start = best_start(problem, options.initial, True, run.stopped)
         if start is not None:
             run.best.offer(start, "start")
+        try:
+            with engine.stopping(run.stopped):
+                series = series_of(problem)
+        except engine.StoppedError:
+            return run.ended(run.stop_reason() or Termination.INTERRUPTED)
+        if series is None and settings.whole:
+            return solve(problem, replace(options, time_limit=run.clock.remaining, initial=run.best.schedule))
+        if series is None:
+            return run.ended(Termination.COMPLETED, "no task cuts the graph")
         answer = SeriesRun(problem, options, series, solve, run.best).answer()
         done = answer.termination is not Termination.COMPLETED or run.first_level_reached(run.best.bound) is not None
         if done or not settings.whole:

@@ -253,10 +253,11 @@ class Timing:
             row = placement.at[g]
             after = self.tail[i, list(row)].tolist()
             cp.add(span >= self.ends[i] + weighted(list(row.values()), after))
+        through = np.array([self._through(i) for i in range(problem.n_tasks)], dtype=np.int64)
         for d, (load, slots) in enumerate(zip(placement.loads(problem.duration), self.slots, strict=True)):
             if slots < len(self.running[d]) or slots == 1:
                 cp.add((load + self.swaps[d] if d in self.swaps else load) <= slots * span)
-                self._add_windows(d, span)
+                self._add_windows(d, span, through)
         return span
 
     def tardiness(self) -> Expression:
@@ -270,7 +271,7 @@ class Timing:
                 found.append(weight * late)
         return cp_model.LinearExpr.sum(found)
 
-    def _add_windows(self, d: int, span: Variable) -> None:
+    def _add_windows(self, d: int, span: Variable, through: Int) -> None:
         """Add rows for the load of a device between heads and tails. For tasks S with heads >= a and tails >= b,
 
         sum over i in S of p_i x_i + k (a + b) <= k makespan, where the device runs k tasks at a time.
@@ -292,7 +293,7 @@ class Timing:
                     continue
                 seen.add(inside.tobytes())
                 least = int(head[inside].min() + tail[inside].min())
-                if 0 < least <= max(self._through(i) for i in tasks[inside].tolist()):
+                if 0 < least <= through[tasks[inside]].max():
                     load = [placement.at[placement.group[i]][d] for i in tasks[inside].tolist()]
                     ticks = problem.duration[tasks[inside], d].tolist()
                     self.base.cp.add(weighted(load, ticks) + self.slots[d] * least <= self.slots[d] * span)
