@@ -235,9 +235,11 @@ def build_problem(
     if setups is not None:
         setups = setups.joined(members)
         check_setups(setups, ticks, allowed, devices)
-        if resources is not None and (several := setups.used() & resources.parallel).any():
-            name = visible(devices[int(np.flatnonzero(several)[0])])
-            raise UsageError(f"setups: {name} runs several tasks at once; expected devices that run one")
+        for station in np.unique(setups.station[setups.used()]).tolist():
+            modes = np.flatnonzero(setups.station == station)
+            if resources is not None and not resources.exclusive(modes, allowed):
+                name = visible(devices[station])
+                raise UsageError(f"setups: {name} runs several tasks at once; expected devices that run one")
     most = _checked_limits(limits)
     timed = {"tiers": tiers, "unavailable": unavailable, "setups": setups, "shared_links": shared_links, "limits": most}
     for what, given in timed.items() if pipeline is not None else ():

@@ -81,6 +81,17 @@ class Resources(Rule):
         """(n, m) what tasks use of resource r on devices."""
         return self._of_entries(r)[self.need]
 
+    def exclusive(self, devices: Int, feasible: Bool) -> bool:
+        """Whether these devices together run one task at a time: one device by itself, modes by a resource."""
+        if len(devices) == 1 or self.parallel[devices].any():
+            return not self.parallel[devices].any()
+        allowed = feasible[:, devices]
+        rooms = zip(self.renewable.tolist(), self.capacity.tolist(), strict=True)
+        return any(
+            renewable and bool(((self.amounts(r)[:, devices] > room // 2) | ~allowed).all())
+            for r, (renewable, room) in enumerate(rooms)
+        )
+
     def placed(self, r: int, device: Int) -> Int:
         """(n,) what each task uses of resource r on its device."""
         return self._of_entries(r)[self.need[np.arange(len(device)), device]]

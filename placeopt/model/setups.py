@@ -292,7 +292,13 @@ def _text(setups: Setups, family: int) -> str:
 
 
 def check_setups(setups: Setups, duration: Int, feasible: Bool, device_names: Sequence[str]) -> None:
-    """Reject setup times with a change that is faster by way of another task."""
+    """Reject setup times that differ between the modes of a device, or with a change that is faster by way of another
+    task.
+    """
+    table = np.concatenate([setups.ticks[setups.kind].reshape(len(setups.kind), -1), setups.initial[:, None]], axis=1)
+    if (unlike := np.flatnonzero((table != table[setups.station]).any(axis=1))).size:
+        mode, device = (visible(device_names[d]) for d in (unlike[0], setups.station[unlike[0]]))
+        raise UsageError(f"setups of {mode} differ from those of {device}, of which it is a mode; expected the same")
     if (found := detour(setups, duration, feasible)) is not None:
         text = found.text.format(f"{found.ticks} ticks", f"{found.faster} ticks")
         raise UsageError(f"setups of {visible(device_names[found.device])}: {text}")

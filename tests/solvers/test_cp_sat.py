@@ -7,6 +7,7 @@ import math
 import os
 import re
 import threading
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -512,3 +513,62 @@ def test_intervals_that_exclude_some_others_do_not_make_a_model_infeasible() -> 
     })  # fmt: skip
     result = po.solve(problem, "cp-sat", workers=1)
     assert (result.objective, result.bound) == (6, 6)
+
+
+OVERLAPPING: list[tuple[dict[str, Any], int]] = [
+    (
+        {
+            "duration": [[6, 3], [3, 7], [3, 0], [2, 0], [0, 2]], "latency": [[0, 1], [1, 0]],
+            "feasible": [[1, 1], [1, 1], [1, 0], [1, 0], [0, 1]], "edges": [(0, 1), (0, 2), (0, 3)],
+            "deadline": [13, 16, 10, 10, 9],
+        },
+        12,
+    ),
+    (
+        {
+            "duration": [[9, 3], [6, 3], [1, 12], [4, 9]], "edges": [(1, 2), (1, 3)], "latency": [[0, 2], [0, 0]],
+            "deadline": [24] * 4, "resident": [2**31 + 1, 2**31, 2**31, 2**31], "capacity": [3 * 2**31 + 1] * 2,
+            "setups": po.build_setups(["y", "y", "x", "y"], [{"x": 1, "y": 2}, {"x": 2, "y": 1}]),
+        },
+        10,
+    ),
+    (
+        {
+            "duration": [[6, 3], [1, 0], [4, 0]], "feasible": [[1, 1], [1, 0], [1, 0]], "edges": [(0, 1), (0, 2)],
+            "release": [1, 0, 0], "deadline": [20, 11, 11],
+        },
+        9,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("hint", [True, False])
+@pytest.mark.parametrize(("arrays", "least"), OVERLAPPING)
+def test_ends_that_depend_on_the_device_do_not_make_a_model_infeasible(
+    arrays: dict[str, Any], least: int, hint: bool
+) -> None:
+    """CP-SAT 9.15 calls these infeasible, or proves one tick more, if intervals of two devices share their end."""
+    names = "abcde"[: len(arrays["duration"])]
+    problem = build_problem(task_names=names, device_names=["d0", "d1"], **arrays)
+    result = po.solve(problem, "cp-sat", workers=1, hint=hint)
+    assert (result.termination, result.objective, result.bound) == (Termination.OPTIMAL, least, least)
+
+
+def test_no_interval_that_excludes_others_shares_its_end() -> None:
+    """Its end is its start and a constant, or a variable that occurs nowhere else."""
+    checked = Counter[bool]()
+    for seed in range(300):
+        problem = small_problem(np.random.default_rng(seed), times=seed % 2 == 1)
+        known = limits(problem, None)
+        if not known.allowed.any(axis=1).all():
+            continue
+        model = Model(problem, known, symmetry=True, stopped=lambda: False)
+        rows = list(model.base.cp.proto.constraints)
+        used = Counter(v for row in rows if row.has_linear() for v in row.linear.vars)
+        used.update(v for row in rows if row.has_interval() for v in row.interval.end.vars)
+        for k in (k for row in rows if row.has_no_overlap() for k in row.no_overlap.intervals):
+            start, end = list(rows[k].interval.start.vars), list(rows[k].interval.end.vars)
+            assert start == end or used[end[0]] == 1
+            checked[start == end] += 1
+    assert checked[True] > 100
+    assert checked[False] > 20

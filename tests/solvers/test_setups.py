@@ -164,6 +164,21 @@ def test_setups_that_contradict_a_problem() -> None:
     assert built(setups=setups, resources=po.build_resources(3, 2, parallel=[False, True])).setups == setups
 
 
+def test_modes_have_the_setups_of_their_device_which_runs_one_task_at_a_time() -> None:
+    given: dict[str, Any] = {
+        "task_names": "abc", "device_names": ["gpu0", "gpu0: x"], "duration": [[10, 0], [0, 1], [0, 1]],
+        "feasible": [[1, 0], [0, 1], [0, 1]],
+    }  # fmt: skip
+    used, table = {i: {"gpu0": 1} for i in range(3)}, {"b": 10}
+    one, two = (po.build_resources(3, 2, renewable={"gpu0": room}, uses=used) for room in (1, 2))
+    setups, unlike = (po.build_setups(list("aab"), [table, mode]) for mode in (table, {}))
+    with pytest.raises(po.UsageError, match="setups of gpu0: x differ from those of gpu0, of which it is a mode"):
+        po.build_problem(**given, setups=unlike, resources=one)
+    with pytest.raises(po.UsageError, match="setups: gpu0 runs several tasks at once; expected devices that run one"):
+        po.build_problem(**given, setups=setups, resources=two)
+    assert po.solve(po.build_problem(**given, setups=setups, resources=one), "cp-sat").objective == 22
+
+
 def test_a_change_must_not_be_faster_by_way_of_another_task() -> None:
     """Without "*", the task without a family would make the change from x to y free."""
     named = po.build_setups(["x", "y", None], [{"x": {"y": 5}, "y": {"x": 5}}])

@@ -32,11 +32,12 @@ from placeopt.bounding import quick
 from placeopt.bounding.quick import prove_infeasible
 from placeopt.errors import CertificateError, UsageError
 from placeopt.model.building import with_changes
-from placeopt.model.problem import Objective, Problem
+from placeopt.model.problem import UNLIMITED, Objective, Problem
+from placeopt.model.tiers import ENDLESS, build_tiers
 from placeopt.proving.certificates.leaves import relying
 from placeopt.proving.certificates.paths import path_claim, stages_claim
 from placeopt.proving.certificates.refutation import due_claim
-from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, model_of, timely
+from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, model_of, refutation, timely
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "certificates.md").read_text()
@@ -404,6 +405,15 @@ def test_swapping_before_the_first_task() -> None:
     assert proved(made, "swapping", swap=4) == 0
 
 
+def test_a_tier_without_a_limit_holds_more_than_the_largest_number() -> None:
+    tiers = build_tiers([1], [[(ENDLESS, 1, 2**61)]])
+    made = po.build_problem(
+        task_names="ab", device_names="d", duration=[[1], [1]], resident=[UNLIMITED] * 2, tiers=tiers
+    )
+    assert proved(made, "swapping", swap=4) == 4 + 1
+    assert proved(made, "swapping", swap=5) == 0
+
+
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
@@ -644,6 +654,38 @@ def test_nested_parts_of_a_document_are_refused() -> None:
     for key in ("problem", "objective", "bound", "proof"):
         with pytest.raises(CertificateError):
             po.check_certificate(made, {**document, key: deep})
+
+
+@pytest.mark.parametrize("key", ["placeopt_certificate", "bound", "proof"])
+def test_numbers_of_any_length_within_wrong_parts_are_refused(key: str) -> None:
+    document = po.solve(problem_of(CHAIN), "heft").certificate()
+    with pytest.raises(CertificateError, match=r"too large|expected an object"):
+        po.check_certificate(problem_of(CHAIN), {**document, key: [10**5000]})
+
+
+def test_paths_over_many_kinds_of_devices_have_few_blocks() -> None:
+    """Each pair of kinds is an arc, and the model of an arc has a number for each pair of kinds."""
+    n, m = 12, 60
+    kinds = {"device_names": [f"d{d}" for d in range(m)], "duration": [[1 + d for d in range(m)]] * n}
+    made = po.build_problem(task_names=[f"t{i}" for i in range(n)], edges=[(i, i + 1) for i in range(n - 1)], **kinds)
+    names = list(made.task_names)
+    blocks = [names[:1], *([] for _ in range(n - 3)), names[-1:]]
+    with pytest.raises(CertificateError, match=r"blocks is .* expected at most 1 with 60 kinds of devices"):
+        proved(made, "series", cuts=names[1:-1], blocks=blocks, arcs=[])
+
+
+def test_trees_of_cases_compare_few_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refutation, "WORK", 10_000)
+    n = 100
+    feasible = np.ones((n, 2), dtype=np.bool_)
+    feasible[0, 1] = False
+    apart = [(i, i + 1) for i in range(n - 1)]
+    made = po.build_problem(
+        task_names=[f"t{i}" for i in range(n)], device_names="de", duration=[[1, 1]] * n, feasible=feasible,
+        separation=apart,
+    )  # fmt: skip
+    with pytest.raises(CertificateError, match="the tree of cases takes more than 10,000 comparisons of tasks"):
+        proved(made, "refutation", value=10 * n, proof=None)
 
 
 def test_trees_of_cases_have_few_tasks() -> None:

@@ -5,6 +5,10 @@
                 calls feasible models infeasible, so it is off where numbers exceed PRESOLVED.
     detection   With such numbers, constraints of the kind "greater than at least one of" that CP-SAT detects do the
                 same from about 2^31 on, with and without presolve. Their detection is off there, too.
+    ends        Where optional intervals of a no-overlap constraint have a variable for their end in common, and what
+                follows this end is in the constraint, too, CP-SAT 9.15 calls feasible models infeasible, also small
+                ones. So no interval of a no-overlap constraint shares such a variable with another interval, or with
+                rows: its end is its start plus a constant, or a variable of its own.
     cumulative  Where some intervals of a cumulative constraint exclude each other, and tasks have alternative ones,
                 what CP-SAT adds for these calls feasible models infeasible (1 of 700 small problems with modes). It is
                 off (`use_disjunctive_constraint_in_cumulative`), which made no difference to the speed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from placeopt.errors import CertificateError
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import BlockBound, Blocks, Clock, Options, unsupported
@@ -45,7 +46,10 @@ def series_claim(
     if blocks is None or not blocks.cuts:
         return None
     stated = _stated(problem, blocks)
-    path = BlockPath(Said(model, stated, "proof", check_claim))
+    try:
+        path = BlockPath(Said(model, stated, "proof", check_claim))
+    except CertificateError:  # too many blocks for so many kinds of devices
+        return None
     found = {path.key(*_ends(each)): each for each in blocks.bounds}
     values = {key: ticks if each.ticks is None else min(each.ticks, ticks) for key, each in found.items()}
     if path.shortest(values) < ticks:

@@ -213,7 +213,7 @@ class _Check:
         facts = ("placeopt_certificate", FORMAT), ("problem", self.problem.fingerprint()), ("objective", level)
         for key, fact in facts:
             stated = document.get(key) if isinstance(document, Mapping) else document
-            if stated != fact:
+            if stated != fact or isinstance(stated, bool):
                 raise CertificateError(f"certificate.{key} is {shown(stated)}; expected {fact!r} for this problem")
         if document.get("bound") == INFEASIBLE:
             model, end = timely(self.problem)

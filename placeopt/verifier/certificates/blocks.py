@@ -14,6 +14,9 @@ from placeopt.verifier.certificates.said import Claim, Said, shown, whole
 Arc = tuple[int, int | None, int | None]
 """A block, and the devices of its cuts; None for a missing cut."""
 
+LARGEST = 20_000_000
+"""Numbers in the tables of all arcs at most: arcs are pairs of kinds of devices, and so are the cells of a table."""
+
 
 class BlockPath:
     """Blocks between tasks that cut the graph.
@@ -37,7 +40,9 @@ class BlockPath:
             if lost:
                 name = self.model.problem.task_names[min(lost)]
                 raise said.wrong("blocks", f"tasks on paths between cuts, which {name} of block {b} is not")
-        self.block = cache(self._block)
+        if len(self.blocks) * self.model.k**4 > LARGEST:
+            raise said.wrong("blocks", f"at most {LARGEST // self.model.k**4:,} with {self.model.k} kinds of devices")
+        self.default = cache(self._default)
 
     def stated(self, arc: Claim, where: str) -> Arc:
         """A block and devices that the certificate states."""
@@ -61,14 +66,14 @@ class BlockPath:
             return b, *(devices.pairs[c][c] or (first, last))
         return b, first, last
 
-    def _block(self, b: int, start: int | None, end: int | None) -> Model:
+    def block(self, b: int, start: int | None, end: int | None) -> Model:
         """A block whose cuts run on these devices."""
         first: Cut = None if start is None else (self.cuts[b - 1], start)
         last: Cut = None if end is None else (self.cuts[b], end)
         model = block_of(self.model.problem, self.blocks[b], first, last)
         return replace(model, begins=model.begins and self.model.begins)
 
-    def default(self, b: int, start: int | None, end: int | None) -> int:
+    def _default(self, b: int, start: int | None, end: int | None) -> int:
         """The critical path of an arc."""
         model = self.block(b, start, end)
         return model.longest if model.possible else INFINITE

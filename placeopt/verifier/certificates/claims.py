@@ -204,6 +204,9 @@ def swapping(said: Said) -> int:
             if inside < end - before:
                 break
             left -= -(-(end - before) * num // den)
+        else:
+            if ends[-1] == UNLIMITED:  # it holds all bytes in time, also more than this number
+                return 0
         room += size * held
     return 0 if room >= sum(model.memory) else ticks + min(model.least(i, model.tail, model.duration) for i in heavy)
 

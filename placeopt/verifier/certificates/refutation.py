@@ -34,8 +34,8 @@ from placeopt.verifier.certificates.said import Said, levelled
 PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off")}
 """Kinds of decisions, with the names of their parts."""
 
-LARGEST = 1000
-"""Tasks of a model with a tree, at most."""
+LARGEST, WORK = 1000, 500_000_000
+"""Tasks of a model with a tree, and pairs of tasks that are compared for it, at most."""
 
 
 class ClosedError(Exception):
@@ -46,9 +46,13 @@ Limit = Callable[[Model], int]
 """The tick by which schedules of a case end that are to be refuted."""
 
 
-def narrowed(model: Model, limit_of: Limit) -> Model:
-    """A case, narrowed for schedules that end by its limit. Raises ClosedError if none is left."""
+def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None] = lambda _: None) -> Model:
+    """A case, narrowed for schedules that end by its limit. Raises ClosedError if none is left.
+
+    `spend` gets about the number of pairs of tasks before they are compared.
+    """
     while True:
+        spend(model.n**2)
         if not model.possible or len(model.order) < model.n:
             raise ClosedError
         limit = limit_of(model)
@@ -64,7 +68,7 @@ def narrowed(model: Model, limit_of: Limit) -> Model:
                 raise ClosedError
         pairs, edges = _shared(model, limit) + _confined(model, feasible), _orders(model, limit)
         if not pairs and not edges and feasible == model.feasible:
-            _check_resources(model, limit)
+            _check_resources(model, limit, spend)
             return model
         model = with_edges(united(replace(model, feasible=feasible), pairs), edges)
 
@@ -120,7 +124,7 @@ def _work(rows: Iterable[tuple[int, int, int]], places: int) -> int:
     return best
 
 
-def _check_resources(model: Model, limit: int) -> None:
+def _check_resources(model: Model, limit: int, spend: Callable[[int], None]) -> None:
     """Raise ClosedError if tasks use more of a budget than there is, or of a resource between their heads and tails."""
     tasks = range(model.n)
     ends = [(model.least(i, model.head), model.least(i, model.tail)) for i in tasks]
@@ -131,6 +135,7 @@ def _check_resources(model: Model, limit: int) -> None:
     for r in model.resources(True).values():
         use, room = model.use(r)
         for level in {0, room, *(2 * a for row in use for a in row if 2 * a < room)} if room else ():
+            spend(model.n**2)
             rows = zip(use, model.duration, strict=True)
             work = [[levelled(a, room, level) * p for a, p in zip(*row, strict=True)] for row in rows]
             if _work([(*ends[i], model.least(i, work)) for i in tasks], room) > limit:
@@ -202,10 +207,18 @@ def refute(said: Said, limit_of: Limit) -> None:
     if model.n > LARGEST:
         raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
+    left = WORK
+
+    def spend(pairs: int) -> None:
+        nonlocal left
+        left -= pairs
+        if left < 0:
+            raise CertificateError(f"{said.where}: the tree of cases takes more than {WORK:,} comparisons of tasks")
+
     while pending:
         case, node, at = pending.pop()
         try:
-            case = narrowed(case, limit_of)
+            case = narrowed(case, limit_of, spend)
         except ClosedError:
             continue
         kind = next((key for key in PARTS if isinstance(node, dict) and key in node), None)

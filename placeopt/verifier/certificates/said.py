@@ -24,7 +24,10 @@ BITS = 1000
 
 def shown(value: object) -> str:
     """A part of a certificate for a message, shortened."""
-    return visible(f"{value!r}") if not isinstance(value, int) or value.bit_length() <= BITS else "too large"
+    try:
+        return visible(f"{value!r}")
+    except ValueError:  # a number of thousands of digits
+        return "too large"
 
 
 def whole(value: object, where: str, least: int = 0) -> int:

@@ -50,6 +50,7 @@ class Timing:
         self.swaps: dict[int, Variable] = {}  # swap times of devices, at least
         self.starts: list[Variable] = []
         self.ends: list[Expression] = []
+        self.uneven: set[int] = set()  # tasks whose ticks depend on the device
         for i in range(self.problem.n_tasks):
             self._add_task(i, limits.head[i])
         self.slots = slots
@@ -78,9 +79,10 @@ class Timing:
         if len(set(earliest)) > 1:
             self.base.cp.add(start >= weighted(list(row.values()), earliest))
         end: Expression = start + ticks[0]
-        if len(set(ticks)) > 1:  # intervals define it: faster than a weighted sum of literals
+        if len(set(ticks)) > 1:  # `_run` defines it for each device: faster than a weighted sum of literals
             first, last = min(earliest) + min(ticks), max(latest, min(earliest)) + max(ticks)
             end = self.base.integer(first, last, partial(_end, i))
+            self.uneven.add(i)
         if by <= self.horizon:
             self.base.cp.add(end <= by)
         self.starts.append(start)
@@ -89,14 +91,17 @@ class Timing:
     def _run(self, d: int) -> dict[int, Interval]:
         """Add an interval for each task that may run on the device, no more at a time than the device has slots.
 
-        Each window in which a device is unavailable is an interval as well.
+        Each window in which a device is unavailable is an interval as well. No two intervals share a variable for their
+        end (see `cp_sat.py` of the engines, "ends").
         """
         intervals = {}
         for i, g in enumerate(self.placement.group):
             x = self.placement.at[g].get(d)
             if x is not None:
                 ticks = int(self.problem.duration[i, d])
-                intervals[i] = self.base.cp.new_optional_interval_var(self.starts[i], ticks, self.ends[i], x, "")
+                intervals[i] = self.base.cp.new_optional_fixed_size_interval_var(self.starts[i], ticks, x, "")
+                if i in self.uneven:
+                    self.base.cp.add(self.ends[i] == self.starts[i] + ticks).only_enforce_if(x)
         windows = [] if self.problem.unavailable is None else self.problem.unavailable.of(d)
         closed = [self.base.cp.new_fixed_size_interval_var(a, b - a, "") for a, b in windows]
         if self.slots[d] == 1:
@@ -192,7 +197,8 @@ class Timing:
             if isinstance(ticks, int):
                 port.append(cp.new_optional_fixed_size_interval_var(sent, ticks, present, ""))
             else:
-                port.append(cp.new_optional_interval_var(sent, ticks, arrival, present, ""))
+                own = cp.new_int_var(0, self.horizon, "")
+                port.append(cp.new_optional_interval_var(sent, ticks, own, present, ""))
 
         for a, x in self.placement.at[group[move.producer]].items() if ports else ():
             if a != move.device:
