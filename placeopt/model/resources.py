@@ -83,8 +83,8 @@ class Resources(Rule):
 
     def exclusive(self, devices: Int, feasible: Bool) -> bool:
         """Whether these devices together run one task at a time: one device by itself, modes by a resource."""
-        if len(devices) == 1 or self.parallel[devices].any():
-            return not self.parallel[devices].any()
+        if len(devices) == 1:
+            return not self.parallel[devices[0]]
         allowed = feasible[:, devices]
         rooms = zip(self.renewable.tolist(), self.capacity.tolist(), strict=True)
         return any(

@@ -45,6 +45,10 @@ class Base:
         self._values[variable.index] = value
         return variable
 
+    def alike(self, variable: cp_model.IntVar, high: int) -> cp_model.IntVar:
+        """Add a variable in 0..high that has the value of another one in schedules."""
+        return self.integer(0, high, self._values[variable.index])
+
     def literal(self, value: Callable[[View], bool]) -> Literal:
         """Add a variable that is 0 or 1."""
         return self.integer(0, 1, value)

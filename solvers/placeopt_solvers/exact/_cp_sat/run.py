@@ -194,7 +194,11 @@ class CpSatRun(ExactRun["Expression"]):
         """
         if self.options.workers == 1 or self.settings.deterministic or self.settings.work is not None:
             return None
-        options = replace(self.options, time_limit=seconds, nominal_limit=seconds, initial=self.best.schedule)
+        remaining = self.clock.remaining
+        seconds = seconds if remaining is None else min(seconds, remaining)
+        options = replace(
+            self.options, time_limit=seconds, nominal_limit=seconds, initial=self.best.schedule, on_progress=None
+        )
         settings = self.settings.model_copy(update={"series": False, "forks": False})
         answer = CpSatRun(self.problem, options, settings).answer()
         if answer.schedule is not None:

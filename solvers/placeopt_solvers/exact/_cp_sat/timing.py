@@ -79,10 +79,11 @@ class Timing:
         if len(set(earliest)) > 1:
             self.base.cp.add(start >= weighted(list(row.values()), earliest))
         end: Expression = start + ticks[0]
-        if len(set(ticks)) > 1:  # `_run` defines it for each device: faster than a weighted sum of literals
+        if len(set(ticks)) > 1:  # the sum, and rows for each device in `_run`: together faster than one of them
             first, last = min(earliest) + min(ticks), max(latest, min(earliest)) + max(ticks)
             end = self.base.integer(first, last, partial(_end, i))
             self.uneven.add(i)
+            self.base.cp.add(end == start + weighted(list(row.values()), ticks))
         if by <= self.horizon:
             self.base.cp.add(end <= by)
         self.starts.append(start)
@@ -197,7 +198,8 @@ class Timing:
             if isinstance(ticks, int):
                 port.append(cp.new_optional_fixed_size_interval_var(sent, ticks, present, ""))
             else:
-                own = cp.new_int_var(0, self.horizon, "")
+                assert isinstance(arrival, cp_model.IntVar)  # as its ticks vary
+                own = self.base.alike(arrival, self.horizon)
                 port.append(cp.new_optional_interval_var(sent, ticks, own, present, ""))
 
         for a, x in self.placement.at[group[move.producer]].items() if ports else ():
