@@ -1,5 +1,6 @@
 """Slow lower bounds of the period, best ones last.
 
+    load        `placeopt.bounding.borders.machines`: loads of machines that modes and teams share, seconds
     borders     `placeopt.bounding.borders`: loads with what devices must send and receive, seconds
     division    the same with whole groups, by CP-SAT, where they are few
     configurations  `placeopt.bounding.borders.configurations`: other worths of groups, and the best sets
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from placeopt.bounding.borders import CLOSE, EFFORTS, Borders, Shares, configurations, division, highest_refuted
+from placeopt.bounding.borders.machines import machine_load
 from placeopt.bounding.quick import Bound, best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import group_text, least
 from placeopt.model.building import simplest
@@ -25,7 +27,7 @@ from placeopt.model.units import time_text
 from placeopt.protocol import Clock, Options, Progress, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
 
-BORDERS, IDEALS, DIVISION, EXACT, CONFIGURATIONS = 0.05, 0.5, 0.05, 0.5, 0.9
+MACHINES, BORDERS, IDEALS, DIVISION, EXACT, CONFIGURATIONS = 0.2, 0.05, 0.5, 0.05, 0.5, 0.9
 """Shares of the remaining time: first turn of each bound."""
 
 SMALL = 100
@@ -80,6 +82,9 @@ class _PeriodBounds:
         """Compute all bounds in turns."""
         pipeline = self.problem.pipeline
         assert pipeline is not None
+        if pipeline.machines is not None:
+            self._begin(MACHINES)
+            self._share_machines()
         self._begin(BORDERS)
         self._refute(*EFFORTS[0], whole=False)
         if exact and pipeline.contiguous:
@@ -105,6 +110,15 @@ class _PeriodBounds:
     def _over(self) -> bool:
         proved = self.known is not None and self.least >= self.known
         return proved or self._turn.over or self.clock.over or self._should_stop()
+
+    def _share_machines(self) -> None:
+        """Raise the bound to the load of machines that devices share."""
+        begun = Clock(None)
+        found = machine_load(self.alone, self._turn.remaining, self._over)
+        if found > self.least:
+            self.least = found
+            reason = "all work, in modes and teams within all budgets, divided ideally over the devices, takes"
+            self._offer("load", found, f"{reason} {time_text(found, self.problem.resolution)}", begun)
 
     def _refute(self, branches: int, rounds: int, *, whole: bool) -> bool:
         """Raise the bound as far as this effort refutes periods; return whether a division of whole groups did."""

@@ -141,7 +141,8 @@ def _bounds(
     def add(bound: Bound) -> None:
         nonlocal best
         with lock:
-            found[bound.name] = bound
+            if bound.name not in found or bound.value > found[bound.name].value:
+                found[bound.name] = bound
             best = bound.value if best is None else max(best, bound.value)
             if on_bound is not None:
                 on_bound(bound)

@@ -13,6 +13,7 @@ import pytest
 
 import placeopt as po
 from placeopt.bounding import quick
+from placeopt.bounding.borders.machines import machine_load
 from placeopt.errors import UsageError
 from placeopt.model.building import build_problem
 from placeopt.model.pipeline import build_pipeline
@@ -135,6 +136,19 @@ def test_solvers_find_the_least_period(seed: int) -> None:
         assert runs.mean <= best
     if best is not None:
         assert all(bound.value <= best for bound in quick.bounds(problem))
+        assert machine_load(problem, None, lambda: False) <= best
+
+
+def test_unlike_machines_divide_work_at_prices_of_their_time_and_memory() -> None:
+    """Ideally, the second device runs three quarters of all work. With room for one task, it runs half."""
+    modes = {"one": {"time": {"d0": 6, "d1": 2}, "memory": 4}, "pair": {"team": ["d0", "d1"], "time": 5, "memory": 4}}
+    given = document(0) | {"tasks": {"a": {"modes": modes}, "b": {"modes": modes}}, "pipeline": {}, "budgets": {}}
+    for memory, load in ((8, 3), (4, 6)):
+        problem = po.compile(given | {"devices": {name: {"memory": memory} for name in ("d0", "d1")}})
+        assert quick.best_bound(problem).value == 3
+        assert machine_load(problem, None, lambda: False) == load
+        assert max(bound.value for bound in po.bounds(problem, time_limit=2) if bound.name == "load") >= load
+        assert po.solve(problem, "brute-force").objective == (4 if memory == 8 else 6)
 
 
 def shared(machines: list[tuple[int, ...]], **more: Any) -> Problem:
