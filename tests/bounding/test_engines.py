@@ -410,3 +410,25 @@ def test_cp_sat_starts_again_where_it_runs_out_of_memory(monkeypatch: pytest.Mon
     assert (found.status, found.bound, levels) == ("OPTIMAL", 3, [0, 1])
     with pytest.raises(MemoryError):
         outcome(1 << 20)
+
+
+def test_cp_sat_starts_again_where_its_search_for_symmetries_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[int] = []
+    solve = cp_model.CpSolver.solve
+
+    def failing(self: cp_model.CpSolver, *given: Any) -> Any:
+        levels.append(self.parameters.symmetry_level)
+        if self.parameters.symmetry_level or always:
+            raise IndexError("absl::container_internal::raw_hash_map<>::at")
+        return solve(self, *given)
+
+    monkeypatch.setattr(cp_model.CpSolver, "solve", failing)
+    model = cp_model.CpModel()
+    model.minimize(model.new_int_var(3, 9, "x"))
+    given: dict[str, Any] = {"largest": 9, "seconds": 20.0, "seed": 0, "workers": 1, "should_stop": lambda: False}
+    always = False
+    found = cp_sat.run(model, **given)
+    assert (found.status, found.bound, levels[1:]) == ("OPTIMAL", 3, [0])
+    always = True
+    with pytest.raises(IndexError):
+        cp_sat.run(model, **given)

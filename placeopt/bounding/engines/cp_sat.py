@@ -16,6 +16,8 @@
                 overflow, and it calls feasible models infeasible or cuts off optima. Only searches without it run then.
     memory      With such numbers and without a linear relaxation, CP-SAT may step through domains value by value until
                 the memory is used up (1 of 20,000 small models). It starts again with a relaxation.
+    symmetry    The search for symmetries in its presolve ends with an IndexError for 1 of 20,000 small models. CP-SAT
+                then starts again without it.
     signals     CP-SAT handles SIGINT itself unless `catch_sigint_signal` is off. It runs in a separate thread
                 (`placeopt.bounding.engines.watching`), so that Ctrl-C and `should_stop` reach the caller.
     callbacks   An exception must not unwind C++ frames. It is stored, ends the run, and is raised to the caller.
@@ -160,8 +162,14 @@ def run(
             lambda: bool(errors) or should_stop(),
             name="cp-sat",
         )
-    except MemoryError:
-        if chosen.get("linearization_level") != 0 or area > RELAXED or (largest is not None and largest <= PRESOLVED):
+    except (IndexError, MemoryError) as error:
+        if isinstance(error, IndexError):
+            hopeless, weaker = chosen.get("symmetry_level") == 0, {"symmetry_level": 0}
+        else:
+            relaxed = chosen.get("linearization_level") != 0 or area > RELAXED
+            hopeless = relaxed or (largest is not None and largest <= PRESOLVED)
+            weaker = {"linearization_level": 1}
+        if hopeless:
             raise
         return run(
             model,
@@ -173,7 +181,7 @@ def run(
             should_stop=should_stop,
             on_solution=on_solution,
             on_bound=on_bound,
-            parameters={**(parameters or {}), "linearization_level": 1},
+            parameters={**(parameters or {}), **weaker},
         )
     if errors:
         raise errors[0]
