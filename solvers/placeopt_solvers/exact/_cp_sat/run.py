@@ -13,6 +13,7 @@ from placeopt.bounding.quick import best_bound
 from placeopt.engine import StoppedError
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Options, Termination
 
 from ..._runs.exact_run import ExactRun, ExactSettings, Level, LevelOutcome, TooLargeError, relabelled
@@ -37,8 +38,8 @@ SHARE, LONGEST = 0.1, 4.0
 """Part of the time limit for it, and its seconds at most."""
 
 EARLY, EARLY_SIZE = 0.5, 5_000
-"""Part of these seconds in which CP-SAT may prove the optimum before the search begins, and literals, intervals and
-rows of its model at most. Many problems of this size are proved in a tenth of a second."""
+"""Seconds in which CP-SAT may prove the optimum before the search begins, and literals, intervals and rows of its model
+at most. Many problems of this size are proved in a tenth of a second."""
 
 BLOCKS = 0.7
 """Share of the time limit for blocks, where single tasks cut the graph."""
@@ -118,11 +119,12 @@ class CpSatRun(ExactRun["Expression"]):
         least = least if self.best.bound is None else max(least, self.best.bound)
         seconds = self._searching()
         if seconds is not None:
-            ended = self._try_early(EARLY * seconds) if size <= EARLY_SIZE else None
+            start = self.best.schedule
+            ended = self._try_early() if size <= EARLY_SIZE else None
             if ended is not None:
                 return self.ended(ended)
             least = least if self.best.bound is None else max(least, self.best.bound)
-            if self._search(seconds, least):
+            if self._search(start, seconds, least):
                 ended = self.first_level_reached(least)
                 if ended is not None:
                     return self.ended(ended)
@@ -187,15 +189,15 @@ class CpSatRun(ExactRun["Expression"]):
             return None
         return LONGEST if limit is None else min(LONGEST, limit * SHARE)
 
-    def _try_early(self, seconds: float) -> Termination | None:
-        """Run CP-SAT for some seconds from the start as it is; return how the run ends, None to continue.
+    def _try_early(self) -> Termination | None:
+        """Run CP-SAT for a moment from the start as it is; return how the run ends, None to continue.
 
         With one worker or a limit of work this is left out: the clock would decide on the answer.
         """
         if self.options.workers == 1 or self.settings.deterministic or self.settings.work is not None:
             return None
         remaining = self.clock.remaining
-        seconds = seconds if remaining is None else min(seconds, remaining)
+        seconds = EARLY if remaining is None else min(EARLY, remaining)
         options = replace(
             self.options, time_limit=seconds, nominal_limit=seconds, initial=self.best.schedule, on_progress=None
         )
@@ -210,9 +212,8 @@ class CpSatRun(ExactRun["Expression"]):
             return answer.termination
         return self.first_level_reached(self.best.bound) or self.stop_reason()
 
-    def _search(self, seconds: float, least: Value) -> bool:
-        """Return whether a search improved the start."""
-        start = self.best.schedule
+    def _search(self, start: Schedule | None, seconds: float, least: Value) -> bool:
+        """Return whether a search improved the best schedule; from one of CP-SAT, it would find less than from `start`."""
         assert start is not None  # `_searching`
         enough = sufficient(self.problem, float(least))
         found = improved_start(self.problem, start, seconds, self.options.seed, self.stopped, enough=enough)
