@@ -213,7 +213,7 @@ class CpSatRun(ExactRun["Expression"]):
         return self.first_level_reached(self.best.bound) or self.stop_reason()
 
     def _search(self, start: Schedule | None, seconds: float, least: Value) -> bool:
-        """Return whether a search improved the best schedule; from one of CP-SAT, it would find less than from `start`."""
+        """Return whether a search improved the best schedule. It finds more from `start` than from one of CP-SAT."""
         assert start is not None  # `_searching`
         enough = sufficient(self.problem, float(least))
         found = improved_start(self.problem, start, seconds, self.options.seed, self.stopped, enough=enough)
