@@ -663,14 +663,14 @@ def test_numbers_of_any_length_within_wrong_parts_are_refused(key: str) -> None:
         po.check_certificate(problem_of(CHAIN), {**document, key: [10**5000]})
 
 
-def test_paths_over_many_kinds_of_devices_have_few_blocks() -> None:
-    """Each pair of kinds is an arc, and the model of an arc has a number for each pair of kinds."""
+def test_paths_over_many_device_classes_have_few_blocks() -> None:
+    """Each pair of classes is an arc, and the model of an arc has a number for each pair of classes."""
     n, m = 12, 60
     kinds = {"device_names": [f"d{d}" for d in range(m)], "duration": [[1 + d for d in range(m)]] * n}
     made = po.build_problem(task_names=[f"t{i}" for i in range(n)], edges=[(i, i + 1) for i in range(n - 1)], **kinds)
     names = list(made.task_names)
     blocks = [names[:1], *([] for _ in range(n - 3)), names[-1:]]
-    with pytest.raises(CertificateError, match=r"blocks is .* expected at most 1 with 60 kinds of devices"):
+    with pytest.raises(CertificateError, match=r"blocks is .* expected at most 1 with 60 device classes"):
         proved(made, "series", cuts=names[1:-1], blocks=blocks, arcs=[])
 
 

@@ -48,7 +48,7 @@ def series_claim(
     stated = _stated(problem, blocks)
     try:
         path = BlockPath(Said(model, stated, "proof", check_claim))
-    except CertificateError:  # too many blocks for so many kinds of devices
+    except CertificateError:  # too many blocks and device classes
         return None
     found = {path.key(*_ends(each)): each for each in blocks.bounds}
     values = {key: ticks if each.ticks is None else min(each.ticks, ticks) for key, each in found.items()}

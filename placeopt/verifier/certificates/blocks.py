@@ -15,7 +15,7 @@ Arc = tuple[int, int | None, int | None]
 """A block, and the devices of its cuts; None for a missing cut."""
 
 LARGEST = 20_000_000
-"""Numbers in the tables of all arcs at most: arcs are pairs of kinds of devices, and so are the cells of a table."""
+"""Numbers in the tables of all arcs at most: arcs are pairs of device classes, and so are the cells of a table."""
 
 
 class BlockPath:
@@ -41,7 +41,7 @@ class BlockPath:
                 name = self.model.problem.task_names[min(lost)]
                 raise said.wrong("blocks", f"tasks on paths between cuts, which {name} of block {b} is not")
         if len(self.blocks) * self.model.k**4 > LARGEST:
-            raise said.wrong("blocks", f"at most {LARGEST // self.model.k**4:,} with {self.model.k} kinds of devices")
+            raise said.wrong("blocks", f"at most {LARGEST // self.model.k**4:,} with {self.model.k} device classes")
         self.default = cache(self._default)
 
     def stated(self, arc: Claim, where: str) -> Arc:
