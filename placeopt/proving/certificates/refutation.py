@@ -18,7 +18,16 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.proving.certificates.leaves import Claim, infeasible_claim
 from placeopt.verifier.certificates import Model, exact, within
 from placeopt.verifier.certificates.devices import charge
-from placeopt.verifier.certificates.refutation import LARGEST, PARTS, ClosedError, Limit, decided, narrowed, open_orders
+from placeopt.verifier.certificates.refutation import (
+    LARGEST,
+    PARTS,
+    ClosedError,
+    Limit,
+    decided,
+    narrowed,
+    open_orders,
+    spending,
+)
 
 FEW = 60
 """Tasks up to which a tree has more than one case."""
@@ -28,7 +37,7 @@ MOST = 10_000
 
 
 class LimitError(Exception):
-    """The tree has too many cases, or the time is over, or a case is a schedule of the model."""
+    """The tree has too many cases or takes too much work, or the time is over, or a case is a schedule of the model."""
 
 
 def refutation_claim(
@@ -43,14 +52,14 @@ def refutation_claim(
 
     With `limit_of`, it is about a sum of metrics: schedules of a case end by its limit if the sum is below the value.
     """
-    left, limit = most, limit_of or (lambda _: ceil(value) - 1)
+    left, limit, spend = most, limit_of or (lambda _: ceil(value) - 1), spending(LimitError())
 
     def proof(case: Model) -> Claim | None:
         """The proof of a case; None if narrowing closes it."""
         nonlocal left
         left -= 1
         try:
-            case = narrowed(case, limit)
+            case = narrowed(case, limit, spend)
         except ClosedError:
             return None
         if left < 2 or should_stop():

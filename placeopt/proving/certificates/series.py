@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from placeopt.errors import CertificateError
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import BlockBound, Blocks, Clock, Options, unsupported
@@ -13,6 +12,7 @@ from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.proving.certificates.leaves import Claim, best_claim, relying
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
 from placeopt.verifier.certificates import BlockPath, Model, Said, check_claim, model_of
+from placeopt.verifier.certificates.blocks import affordable
 from placeopt.verifier.certificates.refutation import PARTS
 
 SERIES, SHARE = "series", 0.5
@@ -43,13 +43,10 @@ def series_claim(
     seconds = None if clock.remaining is None else SHARE * clock.remaining
     options = Options(time_limit=seconds, initial=schedule, should_stop=should_stop)
     blocks = solver.solve(problem, options, solver.settings_type(whole=False)).blocks  # type: ignore[call-arg]
-    if blocks is None or not blocks.cuts:
+    if blocks is None or not blocks.cuts or not affordable(model, len(blocks.cuts) + 1):
         return None
     stated = _stated(problem, blocks)
-    try:
-        path = BlockPath(Said(model, stated, "proof", check_claim))
-    except CertificateError:  # too many blocks and device classes
-        return None
+    path = BlockPath(Said(model, stated, "proof", check_claim))
     found = {path.key(*_ends(each)): each for each in blocks.bounds}
     values = {key: ticks if each.ticks is None else min(each.ticks, ticks) for key, each in found.items()}
     if path.shortest(values) < ticks:

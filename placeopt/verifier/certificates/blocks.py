@@ -18,6 +18,11 @@ LARGEST = 20_000_000
 """Numbers in the tables of all arcs at most: arcs are pairs of device classes, and so are the cells of a table."""
 
 
+def affordable(model: Model, blocks: int) -> bool:
+    """Whether the critical paths of all arcs of a number of blocks are computed in seconds."""
+    return blocks * model.k**4 <= LARGEST
+
+
 class BlockPath:
     """Blocks between tasks that cut the graph.
 
@@ -40,7 +45,7 @@ class BlockPath:
             if lost:
                 name = self.model.problem.task_names[min(lost)]
                 raise said.wrong("blocks", f"tasks on paths between cuts, which {name} of block {b} is not")
-        if len(self.blocks) * self.model.k**4 > LARGEST:
+        if not affordable(self.model, len(self.blocks)):
             raise said.wrong("blocks", f"at most {LARGEST // self.model.k**4:,} with {self.model.k} device classes")
         self.default = cache(self._default)
 

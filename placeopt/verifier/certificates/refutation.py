@@ -46,7 +46,20 @@ Limit = Callable[[Model], int]
 """The tick by which schedules of a case end that are to be refuted."""
 
 
-def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None] = lambda _: None) -> Model:
+def spending(error: Exception) -> Callable[[int], None]:
+    """Count pairs of tasks that are compared for a tree; raise the error beyond WORK."""
+    left = WORK
+
+    def spend(pairs: int) -> None:
+        nonlocal left
+        left -= pairs
+        if left < 0:
+            raise error
+
+    return spend
+
+
+def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Model:
     """A case, narrowed for schedules that end by its limit. Raises ClosedError if none is left.
 
     `spend` gets about the number of pairs of tasks before they are compared.
@@ -207,14 +220,8 @@ def refute(said: Said, limit_of: Limit) -> None:
     if model.n > LARGEST:
         raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
-    left = WORK
-
-    def spend(pairs: int) -> None:
-        nonlocal left
-        left -= pairs
-        if left < 0:
-            raise CertificateError(f"{said.where}: the tree of cases takes more than {WORK:,} comparisons of tasks")
-
+    error = CertificateError(f"{said.where}: the tree of cases takes more than {WORK:,} comparisons of tasks")
+    spend = spending(error)
     while pending:
         case, node, at = pending.pop()
         try:

@@ -201,7 +201,7 @@ class CpSatRun(ExactRun["Expression"]):
         options = replace(
             self.options, time_limit=seconds, nominal_limit=seconds, initial=self.best.schedule, on_progress=None
         )
-        settings = self.settings.model_copy(update={"series": False, "forks": False})
+        settings = self.settings.model_copy(update=dict.fromkeys(("hint", "series", "forks"), False))
         answer = CpSatRun(self.problem, options, settings).answer()
         if answer.schedule is not None:
             self.best.offer(answer.schedule)
