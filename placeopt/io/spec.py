@@ -134,6 +134,9 @@ def _as_objective(value: Any) -> Any:
 def _as_team(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
+    for name in value:
+        if not _is_name(name):
+            raise ValueError(f"{units.shown(name)} is not a device; expected the names of devices")
     repeated = next((name for name in value if value.count(name) > 1), None)
     if repeated is not None:
         raise ValueError(f"{units.shown(repeated)} is listed twice; state how many, such as {{gpu: 2}}")
@@ -341,7 +344,7 @@ class DueSpec(Strict):
 
     by: Time
     """The time by which the task should end, rounded down to a tick."""
-    weight: Annotated[Whole, Field(ge=0)] = 1
+    weight: Annotated[Whole, Field(ge=0, le=2**60)] = 1
     """What a tick after it counts."""
 
 

@@ -83,7 +83,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         if key in model.model_fields and isinstance(data.get(key), int) and data[key] > 1:
             return Validated(None, (document.issue(_version_message(data[key]), (key,)),))
     _reserve(document)
-    pruned = _Pruned({key: value for key, value in data.items() if not str(key).startswith("x-")})
+    pruned = _Pruned({key: value for key, value in data.items() if not isinstance(key, str) or key[:2] != "x-"})
     issues: dict[object, Issue] = dict(enumerate(document.faults))
     search = Search()
     faulty = {(fault.line, fault.column) for fault in document.faults}

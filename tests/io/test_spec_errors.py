@@ -174,6 +174,13 @@ def test_a_name_is_a_slip_for_names_of_its_kind() -> None:
         ({}, ["placeopt is missing", "devices is missing"]),
         ({1: 2, "placeopt": 1, "devices": {"d": {}}, "tasks": {}}, ["[1]: a key must be text, not 1"]),
         (
+            {9**5000: 2, "placeopt": 1, "devices": {9**5000: {}}, "tasks": {}},
+            [
+                "devices: expected a name, got a number of thousands of digits",
+                "a key must be text, not a number of thousands of digits",
+            ],
+        ),
+        (
             {"placeopt": 1, "devices": {"d": {}}, "tasks": {1: {"tme": 3}}},
             ["tasks.1.tme: unknown key; did you mean time?"],
         ),

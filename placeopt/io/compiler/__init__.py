@@ -150,7 +150,7 @@ def _with_text_keys(section: object, entries: Any) -> Any:
     """Return a section with names as text; in code, names may be whole numbers."""
     if not isinstance(entries, dict) or all(isinstance(name, str) for name in entries):
         return entries
-    named = {str(name) if is_whole(name) else name: entry for name, entry in entries.items()}
+    named = {str(name) if is_whole(name) and abs(name) < 10**100 else name: entry for name, entry in entries.items()}
     if len(named) != len(entries):
         raise UsageError(f"two names in {section} are written in the same way, as text and as a number")
     return named

@@ -15,12 +15,13 @@ from placeopt.io.spec import Spec
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import IN_TICKS, UNITS
 from placeopt.model.problem import NANO, UNLIMITED, Metric, ratio_ceil
+from placeopt.model.ranges import LARGEST
 
 
 def prices(parts: Parts, members: list[tuple[int, ...]], duration: Int, feasible: Bool) -> Int | None:
     """Return (n, m) billionths of each task on each device, which occupies the `members` of the file.
 
-    None without prices.
+    None without prices. Larger amounts count as 2 * LARGEST, which `first_excess` reports.
     """
     free = all(device.spec.price is None for device in parts.index.devices)
     if free and next(parts.tasks.stating("price"), None) is None:
@@ -28,14 +29,17 @@ def prices(parts: Parts, members: list[tuple[int, ...]], duration: Int, feasible
     found = np.zeros(duration.shape, dtype=np.int64)
     for d, device in enumerate(parts.index.devices):
         if device.spec.price is not None:
-            rate = parts.scales.price(device.spec.price, ("devices", device.pool, "price"))
+            num, den = parts.scales.price(device.spec.price, ("devices", device.pool, "price"))
             occupying = [c for c, team in enumerate(members) if d in team]
-            found[:, occupying] += ratio_ceil(duration[:, occupying], *rate)
+            ticks = duration[:, occupying]
+            fits = ticks * (num / den) <= LARGEST
+            cost = np.where(fits, ratio_ceil(np.where(fits, ticks, 0), num, den), 2 * LARGEST)
+            found[:, occupying] = np.minimum(found[:, occupying] + cost, 2 * LARGEST)
     home = [team[0] for team in members]
     for row, name, task in parts.tasks.stating("price"):
         if task.price is not None:
             amounts = by_device(parts, task.price, ("tasks", name, "price"))
-            found[row] += np.array([ceil(amounts[d] * NANO) for d in home], dtype=np.int64)
+            found[row] += np.array([min(ceil(amounts[d] * NANO), 2 * LARGEST) for d in home], dtype=np.int64)
     found[~feasible] = 0
     return found
 

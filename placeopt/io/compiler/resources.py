@@ -16,6 +16,7 @@ from placeopt.io.scalars import Use
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED
+from placeopt.model.ranges import LARGEST
 from placeopt.model.resources import CORES, POOL, Resources, Share, assembled, build_resources, free_name
 
 
@@ -139,8 +140,10 @@ def _shares(
         return np.array([len(places.intersection(team)) for team in members], dtype=np.int64)
 
     def within(places: set[int]) -> Int:
-        """(n, m) bytes on some devices of the file."""
-        return held * inside(places) + (0 if modes is None else modes.shards(places))
+        """(n, m) bytes on some devices of the file; more than LARGEST for too many, which `first_excess` reports."""
+        number = inside(places)
+        each: Int = np.minimum(held, 2 * LARGEST // np.maximum(number, 1))
+        return each * number + (0 if modes is None else modes.shards(places))
 
     for d, device in enumerate(devices):
         if device.spec.cores is not None:
