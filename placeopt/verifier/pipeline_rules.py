@@ -121,7 +121,8 @@ def equal_devices(view: View, a: int, b: int) -> bool:
     """Whether swapping two devices changes nothing."""
     problem, pipeline = view.problem, view.problem.pipeline
     assert pipeline is not None
-    columns = (problem.duration, problem.feasible, problem.relocation)
+    columns = [problem.duration, problem.feasible, problem.relocation, problem.price]
+    columns += [] if problem.resources is None else [problem.resources.need]
     rows = (
         problem.capacity, problem.power_num, problem.power_den, pipeline.overlap, pipeline.full_duplex,
         pipeline.free_transfers, pipeline.segments, pipeline.launch,

@@ -202,6 +202,19 @@ class TestStages:
         changed = replace(schedule, stages=replace(schedule.stages, leader=np.array(leader)))
         assert any(message in each.message for each in broken(problem, changed) if each.rule is Rule.STAGE)
 
+    @pytest.mark.parametrize("differs", ["budget", "price"])
+    def test_teams_of_devices_that_differ_in_what_tasks_use_or_cost(self, differs: str) -> None:
+        document: dict[str, Any] = {
+            "placeopt": 1, "objective": "period", "pipeline": {"replicas": 2}, "budgets": {"error": 1},
+            "devices": {"x": {}, "y": {}}, "tasks": {"a": {"time": 4}},
+        }  # fmt: skip
+        document["tasks"]["a"] |= {"uses": {"error": {"y": 1}}} if differs == "budget" else {"price": {"y": 1}}
+        problem = po.compile(document)
+        schedule = periodic_schedule(problem, [0])
+        stages = stages_of([0], [0, 0])
+        found = broken(problem, replace(schedule, stages=stages))
+        assert [each.message for each in found if "from which it differs" in each.message]
+
     def test_recomputation_that_is_not_allowed(self) -> None:
         problem = training()
         schedule = periodic_schedule(problem, [0, 1, 1, 0])
