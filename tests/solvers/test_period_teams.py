@@ -139,6 +139,15 @@ def test_solvers_find_the_least_period(seed: int) -> None:
         assert machine_load(problem, None, lambda: False) <= best
 
 
+@pytest.mark.parametrize("name", ["cp-sat", "milp", "brute-force", "auto"])
+def test_the_period_may_exceed_the_load_of_each_mode(name: str) -> None:
+    """One device runs a in a mode and b without one: 2 + 6 ticks, and neither alone takes as many."""
+    tasks = {"a": {"modes": {"m": {"time": 2}}}, "b": {"time": 6}}
+    given = {"placeopt": 1, "objective": "period", "devices": {"d": {}}, "tasks": tasks}
+    result = po.solve(po.compile(given), name, workers=1)
+    assert (result.termination, result.objective) == (po.Termination.OPTIMAL, 8)
+
+
 def test_unlike_machines_divide_work_at_prices_of_their_time_and_memory() -> None:
     """Ideally, the second device runs three quarters of all work. With room for one task, it runs half."""
     modes = {"one": {"time": {"d0": 6, "d1": 2}, "memory": 4}, "pair": {"team": ["d0", "d1"], "time": 5, "memory": 4}}

@@ -234,13 +234,17 @@ class Model:
             for r in self.teams[a]
             for c in ((0, 1) if self.again[a] is not None else (0,))
         }
-        highest = max((system.most(each) for tracks in loads.values() for each in tracks), default=0)
+        occupied = [] if self.rules.machines is None else [np.flatnonzero(on).tolist() for on in self.rules.occupied.T]
+        shared = [total(parts) for slots in occupied for parts in zip(*(plain[a] for a in slots), strict=True)]
+        single = (each for tracks in loads.values() for each in tracks)
+        highest = max((system.most(each) for each in (*single, *shared)), default=0)
         if most is not None:
             highest = min(highest, most // data.time)
             # A column with more than that cannot be 1, so that less shows the same, in smaller numbers.
             limit = max(data.team) * highest + 1
             plain = [[clipped(each, limit) for each in tracks] for tracks in plain]
             loads = {key: [clipped(each, limit) for each in tracks] for key, tracks in loads.items()}
+            shared = [clipped(each, limit) for each in shared]
         period = system.column(-(-least // data.time), highest, implied=True)
         for (a, r, c), tracks in loads.items():
             again = self.again[a]
@@ -255,10 +259,8 @@ class Model:
                 system.at_least(self.data.team[slot.label] * period, each)
             alone = max(data.team) == 1
             by_place[slot.position if alone else -1, -1 if data.line and alone else slot.label].append(plain[a])
-        if self.rules.machines is not None:
-            for on in self.rules.occupied.T:
-                for parts in zip(*(plain[a] for a in np.flatnonzero(on).tolist()), strict=True):
-                    system.at_least(period, total(parts))
+        for each in shared:
+            system.at_least(period, each)
         if data.line or max(data.team) > 1:
             for (position, label), tracked in by_place.items():
                 several = 1 if position >= 0 else len(data.devices[label])
