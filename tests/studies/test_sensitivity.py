@@ -283,6 +283,15 @@ class TestWhichChanges:
         made, _ = make_changes(po.compile(document()), ["speed:gpu", "speed", "devices:gpu", "devices:gpu"])
         assert [change.name for change in made] == ["devices:gpu", "speed:cpu", "speed:gpu"]
 
+    def test_setup_times_that_faster_tasks_would_make_shorter_by_way_of_another_are_a_note(self) -> None:
+        setup = {"g": {"f": 1}, "h": {"f": 5, "g": 1}}
+        tasks = {name: {"time": 4, "family": name} for name in "fgh"}
+        problem = po.compile({"placeopt": 1, "devices": {"d": {"setup": setup}}, "tasks": tasks})
+        changes, notes = make_changes(problem, ["devices", "speed"])
+        assert [change.kind for change in changes] == ["devices"]
+        assert len(notes) == 1
+        assert notes[0].startswith("speed of d: setups of d: a change from f to h takes 5 ticks, by way of g 4 ticks")
+
     def test_those_that_change_nothing_are_notes(self) -> None:
         tasks = {"a": {"op": "work", "pin": "gpu0"}}
         problem = po.compile(document(links={}, devices={"gpu": {"count": 2}, "tpu": None}, tasks=tasks))

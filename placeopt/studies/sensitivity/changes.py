@@ -157,7 +157,11 @@ def make_changes(
                 made: _Made | None = _resource(problem, resources.index(target), amounts.resource)
             else:
                 made = _make(problem, kind, types.get(target), classes.get(target), target, amounts)
-            changed = None if made is None else with_changes(problem, **made.arrays)
+            try:
+                changed = None if made is None else with_changes(problem, **made.arrays)
+            except UsageError as error:  # shorter tasks may make a change of families faster by way of another one
+                notes.append(f"{kind}{f' of {visible(target)}' if target else ''}: {error}")
+                continue
             if made is None or changed is None or changed.fingerprint() == problem.fingerprint():
                 moded = kind == "devices" and _has_modes(problem, types[target])
                 why = "devices that run tasks in modes are not supported" if moded else _IDLE[kind]
