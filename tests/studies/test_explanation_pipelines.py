@@ -64,6 +64,17 @@ def test_too_much_memory_has_no_hint_to_another_memory_model(tmp_path: Path) -> 
     assert lines(found) == {"devices.gpu.memory": "with 14 GiB, 4 GiB more (the minimum)"}
 
 
+def test_a_feasible_pipeline_with_modes_has_a_schedule_and_a_bound() -> None:
+    """Its schedule is one of the problem of the file, which has fewer devices than all tasks in all modes need."""
+    tasks = {"a": {"time": 3}, "b": {"after": "a", "modes": {"pair": {"team": {"d": 2}, "time": 1}, "one": {"time": 4}}}}
+    document = {"placeopt": 1, "objective": "period", "devices": {"d": {"count": 2}}, "tasks": tasks}
+    for stages in ("free", "contiguous"):
+        found = explain({**document, "pipeline": {"stages": stages}}, time_limit=30, workers=1)
+        assert (found.status, found.bound is not None) == ("feasible", True)
+        assert found.schedule is not None
+        assert po.verify(found.problem, found.schedule).feasible
+
+
 def test_a_feasible_pipeline_states_its_period(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(f"{HEAD}tasks:\n  a: {{time: 3 ms}}\n  b: {{time: 4 ms}}\n")

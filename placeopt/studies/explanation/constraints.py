@@ -31,6 +31,7 @@ from placeopt.model.ranges import LARGEST
 from placeopt.model.resource_use import use_over_time
 from placeopt.model.resources import CORES, POOL, Resources, Share, assembled
 from placeopt.model.schedule import Schedule
+from placeopt.model.stages import trivial_stages
 from placeopt.model.tiers import build_tiers
 from placeopt.model.unavailability import build_unavailability
 from placeopt.model.units import exact_size, size_text, time_text
@@ -139,7 +140,10 @@ class System:
         for key, variant in variants.items():
             if self._columns(key)[d := int(schedule.device[variant.row])]:
                 device[variant.row] = next(c for c in variant.devices if members[c] == self.members[d])
-        return replace(schedule, device=device)
+        stages = schedule.stages
+        if stages is not None and modes is not None:  # without replicas and recomputation
+            stages = replace(trivial_stages(self.stated, device), number=stages.number)
+        return replace(schedule, device=device, stages=stages)
 
     def limited(self, constraint: Constraint) -> list[int]:
         """Return the devices whose memory a constraint limits, without those of modes, whose memory is a budget."""
