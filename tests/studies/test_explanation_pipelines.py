@@ -66,7 +66,8 @@ def test_too_much_memory_has_no_hint_to_another_memory_model(tmp_path: Path) -> 
 
 def test_a_feasible_pipeline_with_modes_has_a_schedule_and_a_bound() -> None:
     """Its schedule is one of the problem of the file, which has fewer devices than all tasks in all modes need."""
-    tasks = {"a": {"time": 3}, "b": {"after": "a", "modes": {"pair": {"team": {"d": 2}, "time": 1}, "one": {"time": 4}}}}
+    modes = {"pair": {"team": {"d": 2}, "time": 1}, "one": {"time": 4}}
+    tasks = {"a": {"time": 3}, "b": {"after": "a", "modes": modes}}
     document = {"placeopt": 1, "objective": "period", "devices": {"d": {"count": 2}}, "tasks": tasks}
     for stages in ("free", "contiguous"):
         found = explain({**document, "pipeline": {"stages": stages}}, time_limit=30, workers=1)
