@@ -36,7 +36,7 @@ from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.tiers import ENDLESS, build_tiers
 from placeopt.proving.certificates.leaves import relying
 from placeopt.proving.certificates.paths import path_claim, stages_claim
-from placeopt.proving.certificates.refutation import due_claim
+from placeopt.proving.certificates.refutation import due_claim, refutation_claim
 from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, model_of, refutation, timely
 
 ROOT = Path(__file__).parents[2]
@@ -686,6 +686,20 @@ def test_trees_of_cases_compare_few_tasks(monkeypatch: pytest.MonkeyPatch) -> No
     )  # fmt: skip
     with pytest.raises(CertificateError, match="the tree of cases takes more than 10,000 comparisons of tasks"):
         proved(made, "refutation", value=10 * n, proof=None)
+
+
+def test_a_tree_of_many_tasks_has_decisions_that_close_a_part() -> None:
+    """The example of the page with 60 more tasks, and a limit of the cases."""
+    after = {"a": [], "b": ["a"], "c": ["a"], "d": ["a", "b"], "e": ["c", "d"]}
+    tasks = {name: {"time": time, "after": after[name]} for name, time in zip("abcde", (4, 3, 3, 2, 1), strict=True)}
+    more = {f"t{k}": {"time": 0} for k in range(60)}
+    made = problem_of({**tasks, **more}, links={"default": {"latency": 3}})
+    claim = refutation_claim(model_of(made), made.task_names, 13, lambda: False, 3)
+    assert claim is not None
+    assert (claim["proof"]["pair"], claim["proof"]["together"], claim["proof"]["apart"]) == (["a", "c"], None, None)
+    assert proved(made, "refutation", proof=claim["proof"], value=13) == 13
+    assert refutation_claim(model_of(made), made.task_names, 13, lambda: False, 2) is None
+    assert refutation_claim(model_of(made), made.task_names, 13, lambda: True, 3) is None
 
 
 def test_trees_of_cases_have_few_tasks() -> None:

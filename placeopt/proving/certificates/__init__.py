@@ -32,7 +32,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
 from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
 from placeopt.proving.certificates.paths import path_claim, stages_claim
-from placeopt.proving.certificates.refutation import FEW, MOST, due_claim, refutation_claim
+from placeopt.proving.certificates.refutation import FEW, LARGE, MOST, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
 from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Model, below, check_claim, exact, model_of, timely
 from placeopt.verifier.certificates.refutation import LARGEST
@@ -174,7 +174,7 @@ class MakespanClaims:
             claim = refutation_claim(self.model, problem.task_names, ticks, over)
         claim = claim or series_claim(problem, ticks, self.model, schedule, self.clock, self.should_stop)
         if claim is None and FEW < n <= LARGEST and not self.should_stop():
-            claim = refutation_claim(self.model, problem.task_names, ticks, self.should_stop, 1)
+            claim = refutation_claim(self.model, problem.task_names, ticks, self._over(1), LARGE)
         return claim
 
     def due(self) -> Claim | None:

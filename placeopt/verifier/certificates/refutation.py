@@ -73,11 +73,11 @@ def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Mod
         columns = [list(zip(*rows, strict=True)) for rows in zip(model.head, model.tail, model.busy, strict=True)]
         for g, members in enumerate(model.members):
             for c in range(model.k):
-                if len(members) > 1 and model.fits[g][c] and _work([columns[i][c] for i in members], 1) > limit:
+                if len(members) > 1 and model.fits[g][c] and least_work([columns[i][c] for i in members], 1) > limit:
                     feasible[members[0]][c] = False
         for c, size in enumerate(model.devices.size):
             mine = [columns[i][c] for i in range(model.n) if feasible[i][c] and sum(model.allowed[i]) == 1]
-            if _work(mine, size) > limit:
+            if least_work(mine, size) > limit:
                 raise ClosedError
         pairs, edges = _shared(model, limit) + _confined(model, feasible), _orders(model, limit)
         if not pairs and not edges and feasible == model.feasible:
@@ -125,7 +125,7 @@ def runs_one(model: Model, g: int) -> bool:
     return not any(a and b for a, b in zip(model.fits[g], model.devices.parallel, strict=True))
 
 
-def _work(rows: Iterable[tuple[int, int, int]], places: int) -> int:
+def least_work(rows: Iterable[tuple[int, int, int]], places: int) -> int:
     """The least makespan of tasks on devices that share the work: their heads, tails and ticks."""
     best, ordered = 0, sorted(rows, reverse=True)
     for far in {row[1] for row in ordered}:
@@ -151,7 +151,7 @@ def _check_resources(model: Model, limit: int, spend: Callable[[int], None]) -> 
             spend(model.n**2)
             rows = zip(use, model.duration, strict=True)
             work = [[levelled(a, room, level) * p for a, p in zip(*row, strict=True)] for row in rows]
-            if _work([(*ends[i], model.least(i, work)) for i in tasks], room) > limit:
+            if least_work([(*ends[i], model.least(i, work)) for i in tasks], room) > limit:
                 raise ClosedError
 
 
