@@ -25,7 +25,7 @@ from certificate_cases import (
     tight_problem,
 )
 from commandline import run
-from pipelines import random_pipeline, unlike_pipeline
+from pipelines import random_pipeline, teams_document, unlike_pipeline
 
 import placeopt as po
 from placeopt.bounding import quick
@@ -35,7 +35,7 @@ from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.tiers import ENDLESS, build_tiers
 from placeopt.proving.certificates.leaves import relying
-from placeopt.proving.certificates.paths import path_claim, stages_claim
+from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
 from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, model_of, refutation, timely
 
@@ -212,6 +212,30 @@ def test_no_path_of_stages_proves_more_than_the_period(seed: int) -> None:
     for more in (1, 5, 1000):
         with pytest.raises(CertificateError):
             check_claim(model, "period", {**claim, "value": int(best) + more})
+
+
+def test_machines_of_teams_have_prices() -> None:
+    """A task takes 6 ticks on d0, 2 on d1 or 5 on both. If d1 holds one of two tasks, d0 runs the other one."""
+    modes = {"one": {"time": {"d0": 6, "d1": 2}, "memory": 4}, "pair": {"team": ["d0", "d1"], "time": 5, "memory": 4}}
+    given = teams_document(0) | {"tasks": {"a": {"modes": modes}, "b": {"modes": modes}}, "pipeline": {}, "budgets": {}}
+    made = po.compile(given | {"devices": {name: {"memory": 4} for name in ("d0", "d1")}})
+    assert proved(made, "machines", "period", machines={"0": 1, "1": 3}) == 3  # each task costs 6 or more
+    scarce = {"machines": {"0": 2}, "budgets": {"memory of d1": 3}}
+    assert proved(made, "machines", "period", **scarce) == 6  # each task costs 12 or more, the budget 12: 12 / 2
+    assert po.solve(made, "brute-force").objective == 6
+    claim = machines_claim(made, 6, model_of(made), None, lambda: False)
+    assert claim is not None
+    assert machines_claim(made, 7, model_of(made), None, lambda: False) is None
+    assert check_claim(model_of(made), "period", claim) == 6
+    for change, message in (
+        ({"machines": {"2": 1}}, "expected a price for each machine that has one"),
+        ({"machines": {"0": 0}}, "expected a machine of the problem with a price"),
+        ({"budgets": {"d0": 1}}, "expected a price for each budget that has one"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            proved(made, "machines", "period", **{**scarce, **change})
+    with pytest.raises(CertificateError, match="expected a price for each machine"):
+        proved(unlike_pipeline(0), "machines", "period", machines={"0": 1})
 
 
 def test_deadlines_raise_bounds() -> None:

@@ -339,6 +339,21 @@ def _share(held: int, room: int) -> int:
     return 0 if room >= INFINITE else -(-held * PARTS // max(room, 1))
 
 
+def machines(said: Said) -> int:
+    """The least priced work of machines that devices share, with prices of budgets; a class has its least price."""
+    model, pipeline = said.model, said.model.problem.pipeline
+    of = () if pipeline is None or pipeline.machines is None else pipeline.machines
+    prices = said.priced("machines", {str(q): q for each in of for q in each}, "machine")
+    if not sum(prices.values()):
+        raise said.wrong("machines", "a machine of the problem with a price")
+    found = [(c, sum(prices.get(q, 0) for q in each)) for c, each in zip(model.devices.class_of, of, strict=True)]
+    work = [min(price for each, price in found if each == c) for c in range(model.k)]
+    rows, worth = zip(model.duration, said.budgeted[0], strict=True), said.budgeted[1]
+    table = [[w * p + used for w, p, used in zip(work, *row, strict=True)] for row in rows]
+    cost = said.cheapest(table, said.confined(), [1] * model.k) - worth
+    return max(-(-cost // sum(prices.values())), 0)
+
+
 LOADS: dict[str, Callable[[Said], int]] = {
     "load": lambda said: said.shared(said.model.duration, said.confined()),
     "packing": lambda said: packing(said, said.model.duration),
@@ -352,7 +367,7 @@ CLAIMS: dict[Metric, dict[str, Callable[[Said], int]]] = {
         "separation": separation, "budget": budget, "limit": limit,
     },
     "max_load": LOADS,
-    "period": {**LOADS, "stages": divided},
+    "period": {**LOADS, "stages": divided, "machines": machines},
     "total_cost": {"cheapest": total_cost},
     "energy": {"cheapest": energy},
     "relocation": {"cheapest": lambda said: said.least_cost(said.model.table(said.model.problem.relocation))},

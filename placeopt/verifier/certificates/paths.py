@@ -18,15 +18,10 @@ def priced_path(said: Said) -> int:
         said.prices("memory"),
         said.number("shift", 0),
     )
-    tasks, classes, total = said.path(), range(model.k), 0
+    tasks, classes, (used, worth) = said.path(), range(model.k), said.budgeted
     if not all(said.devices):
         raise said.wrong("devices", "none")
-    used = [[0] * model.k for _ in range(model.n)]
-    for r, price in said.priced("budgets", model.resources(False), "budget").items():
-        amounts, room = model.use(r)
-        used = [[a + price * b for a, b in zip(*rows, strict=True)] for rows in zip(used, amounts, strict=True)]
-        total -= price * room
-    total += said.cheapest(used, sorted({*range(model.n)} - {*tasks}), [1] * model.k)
+    total = said.cheapest(used, sorted({*range(model.n)} - {*tasks}), [1] * model.k) - worth
     reached = [scale * head for head in model.head[tasks[0]]]
     for u, v in pairwise([tasks[0], *tasks]):  # from the first task to itself, nothing moves
         reached = [min(reached[a] + scale * _move(model, u, v, a, c) for a in classes) for c in classes]
