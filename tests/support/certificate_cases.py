@@ -23,7 +23,8 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.orchestration.pipeline import solve
 from placeopt.proving.certificates import certificate, infeasibility
-from placeopt.verifier.certificates import Checked, check_certificate, timely
+from placeopt.verifier.certificates import Checked, check_certificate
+from placeopt.verifier.certificates.model import timely
 
 SUM = Objective(((Term("makespan", Fraction(2, 3)), Term("energy"), Term("total_cost", Fraction(5))),))
 OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Objective()] * (len(METRICS) + 1)]

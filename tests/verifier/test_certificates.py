@@ -37,7 +37,8 @@ from placeopt.model.tiers import ENDLESS, build_tiers
 from placeopt.proving.certificates.leaves import relying
 from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
-from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, model_of, refutation, timely
+from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, refutation
+from placeopt.verifier.certificates.model import model_of, timely
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "certificates.md").read_text()
@@ -460,7 +461,7 @@ def test_a_tier_without_a_limit_holds_more_than_the_largest_number() -> None:
         ({"claim": "refutation", "value": 13, "proof": {}}, "expected pair, order or class"),
         (
             {"claim": "refutation", "value": 13, "proof": {"pair": ["a", "z"]}},
-            "expected pair with two tasks, or a task and a device",
+            "expected two tasks, or a task and a device, of the problem",
         ),
         (
             {"claim": "refutation", "value": 13, "proof": {"order": ["a", "c"]}},

@@ -34,7 +34,9 @@ from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, inf
 from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
 from placeopt.proving.certificates.refutation import FEW, LARGE, MOST, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
-from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Model, below, check_claim, exact, model_of, timely
+from placeopt.verifier.certificates import FORMAT, INFEASIBLE, check_claim, exact
+from placeopt.verifier.certificates.claims import below
+from placeopt.verifier.certificates.model import Model, model_of, timely
 from placeopt.verifier.certificates.refutation import LARGEST
 
 __all__ = ["certificate", "infeasibility"]

@@ -16,7 +16,7 @@ from placeopt.bounding.sct.core import core_of
 from placeopt.bounding.sct.game import IN, OUT, WHOLE, game_of
 from placeopt.model.problem import Problem
 from placeopt.proving.certificates.leaves import Claim, accepted
-from placeopt.verifier.certificates import Model
+from placeopt.verifier.certificates.model import Model
 
 LARGEST = 5000
 """Edges of a linear program that is solved for a flow."""

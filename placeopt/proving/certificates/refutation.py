@@ -17,8 +17,9 @@ import numpy as np
 
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.proving.certificates.leaves import Claim, infeasible_claim
-from placeopt.verifier.certificates import Model, exact, within
+from placeopt.verifier.certificates import exact
 from placeopt.verifier.certificates.devices import charge, cheapest
+from placeopt.verifier.certificates.model import Model, within
 from placeopt.verifier.certificates.refutation import (
     LARGEST,
     PARTS,

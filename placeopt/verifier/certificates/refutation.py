@@ -141,10 +141,9 @@ def _check_resources(model: Model, limit: int, spend: Callable[[int], None]) -> 
     """Raise ClosedError if tasks use more of a budget than there is, or of a resource between their heads and tails."""
     tasks = range(model.n)
     ends = [(model.least(i, model.head), model.least(i, model.tail)) for i in tasks]
-    for r in model.resources(False).values():
-        use, room = model.use(r)
-        if sum(model.least(i, use) for i in tasks) > room:
-            raise ClosedError
+    budgets = [model.use(r) for r in model.resources(False).values()]
+    if any(sum(model.least(i, use) for i in tasks) > room for use, room in budgets):
+        raise ClosedError
     for r in model.resources(True).values():
         use, room = model.use(r)
         for level in {0, room, *(2 * a for row in use for a in row if 2 * a < room)} if room else ():
@@ -220,8 +219,8 @@ def refute(said: Said, limit_of: Limit) -> None:
     if model.n > LARGEST:
         raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
-    error = CertificateError(f"{said.where}: the tree of cases takes more than {WORK:,} comparisons of tasks")
-    spend = spending(error)
+    over = f"{said.where}: the tree of cases takes more than {WORK:,} comparisons of tasks"
+    spend = spending(CertificateError(over))
     while pending:
         case, node, at = pending.pop()
         try:
@@ -231,12 +230,10 @@ def refute(said: Said, limit_of: Limit) -> None:
         kind = next((key for key in PARTS if isinstance(node, dict) and key in node), None)
         if kind is None:
             raise said.wrong(visible(at), "pair, order or class: the case is not closed, and no decision divides it")
-        about = node[kind] if isinstance(node[kind], list) else []
-        known = model.named, model.devices.named if kind == "class" else model.named
-        found = [each[name] for name, each in zip(about, known, strict=False) if isinstance(name, str) and name in each]
-        if len(found) != 2 or len(about) != 2:
-            raise said.wrong(visible(at), f"{kind} with two tasks, or a task and a device")
-        i, j = found
+        pair = node[kind] if isinstance(node[kind], list) and len(node[kind]) == 2 else [None, None]
+        known, what = model.devices.named if kind == "class" else model.named, "two tasks, or a task and a device,"
+        i = said.places(visible(at), pair[:1], model.named, what)[0]
+        j = said.places(visible(at), pair[1:], known, what)[0]
         if kind == "order" and (i == j or case.group[i] != case.group[j] or not runs_one(case, case.group[i])):
             raise said.wrong(visible(at), "an order of two tasks that share a device that runs one task at a time")
         parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)
