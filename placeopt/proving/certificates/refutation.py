@@ -113,7 +113,10 @@ def due_claim(
 
 
 def _undecided(model: Model) -> tuple[str, int, int] | None:
-    """A decision that divides the case, one that matters for the longest path first; None if all is decided."""
+    """A decision that divides the case; None if all is decided.
+
+    Groups with few classes are first, as in a search for a solution that fails first, then those on the longest path.
+    """
 
     def work(i: int) -> int:
         return model.least(i, model.duration)
@@ -123,7 +126,7 @@ def _undecided(model: Model) -> tuple[str, int, int] | None:
 
     several = [g for g, row in enumerate(model.fits) if sum(row) > 1]
     if several:
-        members = model.members[max(several, key=longest)]
+        members = model.members[max(several, key=lambda g: (-sum(model.fits[g]), longest(g)))]
         last = {
             c: max(model.head[i][c] + model.duration[i][c] + model.tail[i][c] for i in members)
             for c, may in enumerate(model.allowed[members[0]])
