@@ -25,7 +25,8 @@ from placeopt.orchestration.pipeline import solve
 from placeopt.passes.rebuilding import edges_of, rebuilt
 from placeopt.protocol import Clock, Termination, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
-from placeopt.verifier.certificates import Checked, Leaf, Model, examined
+from placeopt.verifier.certificates import Checked, Leaf, examined
+from placeopt.verifier.certificates.model import Model
 
 SECOND = ("cp-sat", "milp")
 """Solvers that decide claims again, the first one that does not share the engine."""

@@ -115,10 +115,10 @@ class _PeriodBounds:
         """Raise the bound to the load of machines that devices share."""
         begun = Clock(None)
         found = machine_load(self.alone, self._turn.remaining, self._over)
-        if found > self.least:
-            self.least = found
+        if found is not None and found.value > self.least:
+            self.least = found.value
             reason = "all work, in modes and teams within all budgets, divided ideally over the devices, takes"
-            self._offer("load", found, f"{reason} {time_text(found, self.problem.resolution)}", begun)
+            self._offer("load", self.least, f"{reason} {time_text(self.least, self.problem.resolution)}", begun)
 
     def _refute(self, branches: int, rounds: int, *, whole: bool) -> bool:
         """Raise the bound as far as this effort refutes periods; return whether a division of whole groups did."""

@@ -14,8 +14,8 @@ import placeopt as po
 from placeopt.model.problem import Problem
 from placeopt.orchestration.rechecking import block_problem, claimed
 from placeopt.proving.certificates.leaves import relying
-from placeopt.verifier.certificates import Leaf, Trusted, model_of, timely, within
-from placeopt.verifier.certificates.model import block_of
+from placeopt.verifier.certificates import Leaf, Trusted
+from placeopt.verifier.certificates.model import block_of, model_of, timely, within
 
 ROOT = Path(__file__).parents[2]
 INDEPENDENT: dict[str, Any] = {f"t{k}": {"time": 4 + k % 3} for k in range(12)}

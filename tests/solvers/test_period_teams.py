@@ -10,6 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from pipelines import teams_document
 
 import placeopt as po
 from placeopt.bounding import quick
@@ -22,44 +23,6 @@ from placeopt.model.schedule import Schedule
 from placeopt.model.stages import rules, trivial_stages
 from placeopt.simulation.pipelines import periodic_schedule, run_pipeline
 from placeopt.verifier import Rule, verify
-
-
-def document(seed: int) -> dict[str, Any]:
-    """A random pipeline of up to four tasks on two or three devices, with modes and teams."""
-    rng = np.random.default_rng(seed)
-
-    def drawn(most: int) -> int:
-        return int(rng.integers(0, most))
-
-    names = [f"d{k}" for k in range(2 + drawn(2))]
-    tasks: dict[str, Any] = {}
-    for i in range(1 + drawn(4)):
-        task: dict[str, Any] = {"output": drawn(5), "after": [f"t{k}" for k in range(i) if rng.random() < 0.6]}
-        if rng.random() < 0.7:
-            modes: dict[str, Any] = {"one": {"time": drawn(9), "memory": drawn(5)}}
-            if rng.random() < 0.8:
-                team = names[:2] if rng.random() < 0.3 else {"d": 2}
-                modes["pair"] = {"team": team, "time": drawn(6), "memory": drawn(3)}
-            if rng.random() < 0.3:
-                modes["small"] = {"time": drawn(12), "memory": drawn(3), "uses": {"error": drawn(3)}}
-            task["modes"] = modes
-        else:
-            task |= {"time": drawn(9), "memory": drawn(5)}
-        tasks[f"t{i}"] = task
-    kept = [{}, {"in_flight": "inference"}, {"in_flight": "gpipe", "microbatches": 3}][seed // 3 % 3]
-    stages = {"stages": "contiguous"} if rng.random() < 0.5 else {}
-    overlap = [{}, {"overlap": True}, {"overlap": True, "duplex": "full"}][seed % 3]
-    return {
-        "placeopt": 1,
-        "resolution": "1 ms",
-        "units": {"time": "ms", "memory": "B", "bandwidth": "kB/s"},
-        "objective": "period",
-        "devices": {"d": {"count": len(names), "memory": (20 if kept else 8) + drawn(12)}},
-        "links": {"default": {"bandwidth": 1, "latency": drawn(2)}},
-        "budgets": {"error": drawn(5)},
-        "pipeline": {**stages, **overlap, **kept, "launch": drawn(2)},
-        "tasks": {name: task if task["after"] else {**task, "after": []} for name, task in tasks.items()},
-    }
 
 
 def least_period(problem: Problem) -> int | None:
@@ -121,7 +84,7 @@ def least_period(problem: Problem) -> int | None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_solvers_find_the_least_period(seed: int) -> None:
-    problem = po.compile(document(seed))
+    problem = po.compile(teams_document(seed))
     if problem.pipeline is None or problem.pipeline.machines is None:
         pytest.skip("no modes drawn")
     best = least_period(problem)
@@ -136,7 +99,9 @@ def test_solvers_find_the_least_period(seed: int) -> None:
         assert runs.mean <= best
     if best is not None:
         assert all(bound.value <= best for bound in quick.bounds(problem))
-        assert machine_load(problem, None, lambda: False) <= best
+        found = machine_load(problem, None, lambda: False)
+        assert found is not None
+        assert found.value <= best
 
 
 @pytest.mark.parametrize("name", ["cp-sat", "milp", "brute-force", "auto"])
@@ -151,11 +116,13 @@ def test_the_period_may_exceed_the_load_of_each_mode(name: str) -> None:
 def test_unlike_machines_divide_work_at_prices_of_their_time_and_memory() -> None:
     """Ideally, the second device runs three quarters of all work. With room for one task, it runs half."""
     modes = {"one": {"time": {"d0": 6, "d1": 2}, "memory": 4}, "pair": {"team": ["d0", "d1"], "time": 5, "memory": 4}}
-    given = document(0) | {"tasks": {"a": {"modes": modes}, "b": {"modes": modes}}, "pipeline": {}, "budgets": {}}
+    given = teams_document(0) | {"tasks": {"a": {"modes": modes}, "b": {"modes": modes}}, "pipeline": {}, "budgets": {}}
     for memory, load in ((8, 3), (4, 6)):
         problem = po.compile(given | {"devices": {name: {"memory": memory} for name in ("d0", "d1")}})
         assert quick.best_bound(problem).value == 3
-        assert machine_load(problem, None, lambda: False) == load
+        found = machine_load(problem, None, lambda: False)
+        assert found is not None
+        assert found.value == load
         assert max(bound.value for bound in po.bounds(problem, time_limit=2) if bound.name == "load") >= load
         assert po.solve(problem, "brute-force").objective == (4 if memory == 8 else 6)
 
@@ -171,7 +138,7 @@ def shared(machines: list[tuple[int, ...]], **more: Any) -> Problem:
 
 def test_outputs_kept_for_other_runs_count_on_each_member() -> None:
     tasks = {"a": {"output": 3, "modes": {"pair": {"team": {"d": 2}, "time": 1, "memory": 2}}}}
-    given = document(0) | {"devices": {"d": {"count": 2, "memory": 7}}, "tasks": tasks}
+    given = teams_document(0) | {"devices": {"d": {"count": 2, "memory": 7}}, "tasks": tasks}
     assert po.compile(given | {"pipeline": {}}).n_tasks == 1
     with pytest.raises(po.SpecError, match="uses at least 8 B, and memory of d0 has 7 B"):
         po.compile(given | {"pipeline": {"in_flight": "inference"}})
@@ -258,6 +225,6 @@ class TestMachines:
     ],
 )
 def test_a_file_with_modes_states_what_pipelines_support(changes: dict[str, Any], message: str) -> None:
-    given = document(0) | {"tasks": {"a": {"modes": {"one": {"time": 1}}}}, **changes}
+    given = teams_document(0) | {"tasks": {"a": {"modes": {"one": {"time": 1}}}}, **changes}
     with pytest.raises(po.SpecError, match=message):
         po.compile(given)

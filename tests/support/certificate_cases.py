@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 from brute_force import METRICS, optimum, small_problem, with_resources, with_setups, with_shared_links, with_windows
 from large_amounts import large_problem
-from pipelines import random_pipeline, unlike_pipeline
+from pipelines import random_pipeline, teams_document, unlike_pipeline
 
 from placeopt.bounding import quick
 from placeopt.errors import CertificateError
+from placeopt.io.compiler import compile_spec
 from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.orchestration.pipeline import solve
 from placeopt.proving.certificates import certificate, infeasibility
-from placeopt.verifier.certificates import Checked, check_certificate, timely
+from placeopt.verifier.certificates import Checked, check_certificate
+from placeopt.verifier.certificates.model import timely
 
 SUM = Objective(((Term("makespan", Fraction(2, 3)), Term("energy"), Term("total_cost", Fraction(5))),))
 OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Objective()] * (len(METRICS) + 1)]
@@ -30,7 +32,7 @@ OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Obj
 KINDS = (
     "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "swapping",
     "path", "flow", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
-    "separation", "budget", "limit", "due", "stages",
+    "separation", "budget", "limit", "due", "stages", "machines",
 )  # fmt: skip
 
 
@@ -69,8 +71,11 @@ def proofs(seed: int) -> Iterator[tuple[Problem, Value, Value, dict[str, Any]]]:
 
 
 def period_proof(seed: int) -> tuple[Problem, int, dict[str, Any]] | None:
-    """A pipeline with contiguous stages, its least period, and a certificate of it; None without a schedule."""
-    drawn = random_pipeline(seed, contiguous=True) if seed % 2 else unlike_pipeline(seed)
+    """A pipeline with contiguous stages or with teams, its least period, and a certificate; None without a schedule."""
+    if seed % 3 == 0:
+        drawn = compile_spec(teams_document(seed))
+    else:
+        drawn = random_pipeline(seed, contiguous=True) if seed % 2 else unlike_pipeline(seed)
     assert drawn.pipeline is not None
     problem = replace(drawn, pipeline=replace(drawn.pipeline, replicas=1), objective=Objective(((Term("period"),),)))
     found = solve(problem, "brute-force")
@@ -200,6 +205,10 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         claim["proof"] = {**claim, **drawn_flow(problem, rng), "claim": rng.choice(BY_DEADLINES)}
     if claim["claim"] == "stages":
         claim["path"] = [problem.task_names[i] for i in walk(problem, rng)]
+    if claim["claim"] == "machines":
+        claim["machines"] = {str(q): rng.choice([0, 1, 1, rng.randint(0, 1 << 40)]) for q in range(3)}
+        names = [] if problem.resources is None else [problem.resources.names[r] for r in problem.resources.budgets]
+        claim["budgets"] = {name: rng.choice([0, 0, 1, rng.randint(0, 1 << 40)]) for name in names}
     if claim["claim"] in ("path", "flow"):
         claim |= {"path": drawn_path, "flow": drawn_flow}[claim["claim"]](problem, rng)
         claim.pop("devices", None)

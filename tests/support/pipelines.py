@@ -186,3 +186,41 @@ def training_schedule(problem: po.Problem, *, replicas: bool = False, recompute:
     again = np.array([int(recompute), 0, 0, 0])
     number = np.array([0, 0, 1, 2, 3, 3])
     return periodic_schedule(problem, device, Stages(number, leader, again, np.zeros(4, dtype=np.int64)))
+
+
+def teams_document(seed: int) -> dict[str, Any]:
+    """A random pipeline of up to four tasks on two or three devices, with modes and teams."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(most: int) -> int:
+        return int(rng.integers(0, most))
+
+    names = [f"d{k}" for k in range(2 + drawn(2))]
+    tasks: dict[str, Any] = {}
+    for i in range(1 + drawn(4)):
+        task: dict[str, Any] = {"output": drawn(5), "after": [f"t{k}" for k in range(i) if rng.random() < 0.6]}
+        if rng.random() < 0.7:
+            modes: dict[str, Any] = {"one": {"time": drawn(9), "memory": drawn(5)}}
+            if rng.random() < 0.8:
+                team = names[:2] if rng.random() < 0.3 else {"d": 2}
+                modes["pair"] = {"team": team, "time": drawn(6), "memory": drawn(3)}
+            if rng.random() < 0.3:
+                modes["small"] = {"time": drawn(12), "memory": drawn(3), "uses": {"error": drawn(3)}}
+            task["modes"] = modes
+        else:
+            task |= {"time": drawn(9), "memory": drawn(5)}
+        tasks[f"t{i}"] = task
+    kept = [{}, {"in_flight": "inference"}, {"in_flight": "gpipe", "microbatches": 3}][seed // 3 % 3]
+    stages = {"stages": "contiguous"} if rng.random() < 0.5 else {}
+    overlap = [{}, {"overlap": True}, {"overlap": True, "duplex": "full"}][seed % 3]
+    return {
+        "placeopt": 1,
+        "resolution": "1 ms",
+        "units": {"time": "ms", "memory": "B", "bandwidth": "kB/s"},
+        "objective": "period",
+        "devices": {"d": {"count": len(names), "memory": (20 if kept else 8) + drawn(12)}},
+        "links": {"default": {"bandwidth": 1, "latency": drawn(2)}},
+        "budgets": {"error": drawn(5)},
+        "pipeline": {**stages, **overlap, **kept, "launch": drawn(2)},
+        "tasks": {name: task if task["after"] else {**task, "after": []} for name, task in tasks.items()},
+    }

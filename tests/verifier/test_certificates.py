@@ -25,7 +25,7 @@ from certificate_cases import (
     tight_problem,
 )
 from commandline import run
-from pipelines import random_pipeline, unlike_pipeline
+from pipelines import random_pipeline, teams_document, unlike_pipeline
 
 import placeopt as po
 from placeopt.bounding import quick
@@ -35,9 +35,10 @@ from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.tiers import ENDLESS, build_tiers
 from placeopt.proving.certificates.leaves import relying
-from placeopt.proving.certificates.paths import path_claim, stages_claim
-from placeopt.proving.certificates.refutation import due_claim
-from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, model_of, refutation, timely
+from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
+from placeopt.proving.certificates.refutation import due_claim, refutation_claim
+from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, refutation
+from placeopt.verifier.certificates.model import model_of, timely
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "certificates.md").read_text()
@@ -212,6 +213,30 @@ def test_no_path_of_stages_proves_more_than_the_period(seed: int) -> None:
     for more in (1, 5, 1000):
         with pytest.raises(CertificateError):
             check_claim(model, "period", {**claim, "value": int(best) + more})
+
+
+def test_machines_of_teams_have_prices() -> None:
+    """A task takes 6 ticks on d0, 2 on d1 or 5 on both. If d1 holds one of two tasks, d0 runs the other one."""
+    modes = {"one": {"time": {"d0": 6, "d1": 2}, "memory": 4}, "pair": {"team": ["d0", "d1"], "time": 5, "memory": 4}}
+    given = teams_document(0) | {"tasks": {"a": {"modes": modes}, "b": {"modes": modes}}, "pipeline": {}, "budgets": {}}
+    made = po.compile(given | {"devices": {name: {"memory": 4} for name in ("d0", "d1")}})
+    assert proved(made, "machines", "period", machines={"0": 1, "1": 3}) == 3  # each task costs 6 or more
+    scarce = {"machines": {"0": 2}, "budgets": {"memory of d1": 3}}
+    assert proved(made, "machines", "period", **scarce) == 6  # each task costs 12 or more, the budget 12: 12 / 2
+    assert po.solve(made, "brute-force").objective == 6
+    claim = machines_claim(made, 6, model_of(made), None, lambda: False)
+    assert claim is not None
+    assert machines_claim(made, 7, model_of(made), None, lambda: False) is None
+    assert check_claim(model_of(made), "period", claim) == 6
+    for change, message in (
+        ({"machines": {"2": 1}}, "expected a price for each machine that has one"),
+        ({"machines": {"0": 0}}, "expected a machine of the problem with a price"),
+        ({"budgets": {"d0": 1}}, "expected a price for each budget that has one"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            proved(made, "machines", "period", **{**scarce, **change})
+    with pytest.raises(CertificateError, match="expected a price for each machine"):
+        proved(unlike_pipeline(0), "machines", "period", machines={"0": 1})
 
 
 def test_deadlines_raise_bounds() -> None:
@@ -436,7 +461,7 @@ def test_a_tier_without_a_limit_holds_more_than_the_largest_number() -> None:
         ({"claim": "refutation", "value": 13, "proof": {}}, "expected pair, order or class"),
         (
             {"claim": "refutation", "value": 13, "proof": {"pair": ["a", "z"]}},
-            "expected pair with two tasks, or a task and a device",
+            "expected two tasks, or a task and a device, of the problem",
         ),
         (
             {"claim": "refutation", "value": 13, "proof": {"order": ["a", "c"]}},
@@ -686,6 +711,20 @@ def test_trees_of_cases_compare_few_tasks(monkeypatch: pytest.MonkeyPatch) -> No
     )  # fmt: skip
     with pytest.raises(CertificateError, match="the tree of cases takes more than 10,000 comparisons of tasks"):
         proved(made, "refutation", value=10 * n, proof=None)
+
+
+def test_a_tree_of_many_tasks_has_decisions_that_close_a_part() -> None:
+    """The example of the page with 60 more tasks, and a limit of the cases."""
+    after = {"a": [], "b": ["a"], "c": ["a"], "d": ["a", "b"], "e": ["c", "d"]}
+    tasks = {name: {"time": time, "after": after[name]} for name, time in zip("abcde", (4, 3, 3, 2, 1), strict=True)}
+    more = {f"t{k}": {"time": 0} for k in range(60)}
+    made = problem_of({**tasks, **more}, links={"default": {"latency": 3}})
+    claim = refutation_claim(model_of(made), made.task_names, 13, lambda: False, 3)
+    assert claim is not None
+    assert (claim["proof"]["pair"], claim["proof"]["together"], claim["proof"]["apart"]) == (["a", "c"], None, None)
+    assert proved(made, "refutation", proof=claim["proof"], value=13) == 13
+    assert refutation_claim(model_of(made), made.task_names, 13, lambda: False, 2) is None
+    assert refutation_claim(model_of(made), made.task_names, 13, lambda: True, 3) is None
 
 
 def test_trees_of_cases_have_few_tasks() -> None:

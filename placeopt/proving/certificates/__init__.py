@@ -31,10 +31,12 @@ from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
 from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
-from placeopt.proving.certificates.paths import path_claim, stages_claim
-from placeopt.proving.certificates.refutation import FEW, MOST, due_claim, refutation_claim
+from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
+from placeopt.proving.certificates.refutation import FEW, LARGE, MOST, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
-from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Model, below, check_claim, exact, model_of, timely
+from placeopt.verifier.certificates import FORMAT, INFEASIBLE, check_claim, exact
+from placeopt.verifier.certificates.claims import below
+from placeopt.verifier.certificates.model import Model, model_of, timely
 from placeopt.verifier.certificates.refutation import LARGEST
 
 __all__ = ["certificate", "infeasibility"]
@@ -79,12 +81,10 @@ def certificate(
         search = MakespanClaims(alone(problem, level[0]), ticks, model, clock, should_stop)
         claim = search.found(found[0], schedule) or search.due()
         proof = terms([claim or relying(model, "makespan", ticks, source)])
-    elif (
-        len(level) == 1
-        and level[0].metric == "period"
-        and (claim := stages_claim(problem, ceil(Fraction(bound) / level[0].weight), model)) is not None
-    ):
-        proof = terms([claim])
+    elif len(level) == 1 and level[0].metric == "period":
+        ticks = ceil(Fraction(bound) / level[0].weight)
+        claim = stages_claim(problem, ticks, model) or machines_claim(problem, ticks, model, time_limit, should_stop)
+        proof = terms([claim or relying(model, "period", ticks, source)])
     else:
         proof = _sum_claim(model, bound, Clock(time_limit), should_stop) or relying(
             model, _level(problem), bound, source
@@ -174,7 +174,7 @@ class MakespanClaims:
             claim = refutation_claim(self.model, problem.task_names, ticks, over)
         claim = claim or series_claim(problem, ticks, self.model, schedule, self.clock, self.should_stop)
         if claim is None and FEW < n <= LARGEST and not self.should_stop():
-            claim = refutation_claim(self.model, problem.task_names, ticks, self.should_stop, 1)
+            claim = refutation_claim(self.model, problem.task_names, ticks, self._over(1), LARGE)
         return claim
 
     def due(self) -> Claim | None:

@@ -34,7 +34,8 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import Value, task_energy
 from placeopt.model.ports import channels
 from placeopt.model.problem import UNLIMITED, Metric, Problem
-from placeopt.verifier.certificates import ENGINES, OTHER, Model, check_claim, exact, model_hash
+from placeopt.verifier.certificates import ENGINES, OTHER, check_claim, exact
+from placeopt.verifier.certificates.model import Model, model_hash
 
 Claim = dict[str, Any]
 
@@ -281,7 +282,7 @@ def interval_claim(
 def infeasible_claim(problem: Problem, model: Model, ticks: int) -> Claim | None:
     """A quick proof of infeasibility as a claim about the makespan; None if there is none that the checker accepts.
 
-    `model` is the problem with its deadlines (`placeopt.verifier.certificates.timely`), `ticks` beyond its end.
+    `model` is the problem with its deadlines (`placeopt.verifier.certificates.model.timely`), `ticks` beyond its end.
     """
     for claim in _infeasible_claims(problem):
         stated = {**claim, "value": ticks}

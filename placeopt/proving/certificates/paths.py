@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from placeopt import engine
+from placeopt.bounding.borders.machines import machine_load
 from placeopt.bounding.lagrangian import best_priced_path
 from placeopt.bounding.quick import narrowed_classes
 from placeopt.bounding.sct.bound import certain
@@ -15,7 +16,7 @@ from placeopt.bounding.sct.core import core_of
 from placeopt.bounding.sct.game import IN, OUT, WHOLE, game_of
 from placeopt.model.problem import Problem
 from placeopt.proving.certificates.leaves import Claim, accepted
-from placeopt.verifier.certificates import Model
+from placeopt.verifier.certificates.model import Model
 
 LARGEST = 5000
 """Edges of a linear program that is solved for a flow."""
@@ -67,6 +68,21 @@ def flow(problem: Problem, ticks: int) -> Claim | None:
             key = {OUT: "children", IN: "parents"}.get(kind, "plain")
             lanes[key].append([names[source], names[target], part])
     return {"claim": "flow", **{key: rows for key, rows in lanes.items() if rows}, "value": ticks}
+
+
+def machines_claim(
+    problem: Problem, ticks: int, model: Model, seconds: float | None, stop: Callable[[], bool]
+) -> Claim | None:
+    """A claim that machines that devices share need at least these ticks; None if there is none."""
+    if problem.pipeline is None or problem.pipeline.machines is None:
+        return None
+    found = machine_load(problem, seconds, stop)
+    if found is None:
+        return None
+    prices = {str(q): price for q, price in found.machines.items() if price}
+    budgets = {name: price for name, price in found.budgets.items() if price}
+    claim: Claim = {"claim": "machines", "machines": prices, "budgets": budgets, "value": ticks}
+    return claim if accepted(model, "period", claim) else None
 
 
 def stages_claim(problem: Problem, ticks: int, model: Model) -> Claim | None:

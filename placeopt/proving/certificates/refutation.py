@@ -6,6 +6,7 @@ a tree that is found here is one that it accepts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,21 +17,23 @@ import numpy as np
 
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.proving.certificates.leaves import Claim, infeasible_claim
-from placeopt.verifier.certificates import Model, exact, within
-from placeopt.verifier.certificates.devices import charge
+from placeopt.verifier.certificates import exact
+from placeopt.verifier.certificates.devices import charge, cheapest
+from placeopt.verifier.certificates.model import Model, within
 from placeopt.verifier.certificates.refutation import (
     LARGEST,
     PARTS,
     ClosedError,
     Limit,
     decided,
+    least_work,
     narrowed,
     open_orders,
     spending,
 )
 
-FEW = 60
-"""Tasks up to which a tree has more than one case."""
+FEW, LARGE = 60, 40
+"""Tasks beyond which each decision of a tree must close a part, and the cases of such a tree at most."""
 
 MOST = 10_000
 """Cases of a tree at most, unless stated otherwise."""
@@ -64,13 +67,28 @@ def refutation_claim(
             return None
         if left < 2 or should_stop():
             raise LimitError
-        decision = _undecided(case)
+        decision, closed = (_undecided(case), set[str]()) if case.n <= FEW else probed(case)
         if decision is None:
             raise LimitError
         kind, i, j = decision
         other = case.problem.device_names[case.devices.leader[j]] if kind == "class" else names[j]
         parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)
-        return {kind: [names[i], other], **{name: proof(part) for name, part in parts}}
+        return {kind: [names[i], other], **{key: None if key in closed else proof(part) for key, part in parts}}
+
+    def probed(case: Model) -> tuple[tuple[str, int, int] | None, set[str]]:
+        """A decision that closes a part of a large case, and the parts that it closes; None without one."""
+        for i, j in _joined(case):
+            closed = set[str]()
+            for name, part in zip(PARTS["pair"], decided(case, "pair", i, j), strict=True):
+                if should_stop():
+                    return None, closed
+                try:
+                    narrowed(part, limit, spend)
+                except ClosedError:
+                    closed.add(name)
+            if closed:
+                return ("pair", i, j), closed
+        return None, set()
 
     try:
         return {"claim": "refutation", "value": exact(value), "proof": proof(model)}
@@ -90,12 +108,15 @@ def due_claim(
     model = within(model, ticks - 1)
     claim = infeasible_claim(replace(problem, deadline=np.minimum(problem.deadline, ticks - 1)), model, ticks)
     if claim is None and model.n <= LARGEST and most:
-        claim = refutation_claim(model, names, ticks, should_stop, most if model.n <= FEW else 1)
+        claim = refutation_claim(model, names, ticks, should_stop, most if model.n <= FEW else min(most, LARGE))
     return None if claim is None else {"claim": "due", "value": ticks, "proof": claim}
 
 
 def _undecided(model: Model) -> tuple[str, int, int] | None:
-    """A decision that divides the case, one that matters for the longest path first; None if all is decided."""
+    """A decision that divides the case; None if all is decided.
+
+    Groups with few classes are first, as in a search for a solution that fails first, then those on the longest path.
+    """
 
     def work(i: int) -> int:
         return model.least(i, model.duration)
@@ -105,7 +126,7 @@ def _undecided(model: Model) -> tuple[str, int, int] | None:
 
     several = [g for g, row in enumerate(model.fits) if sum(row) > 1]
     if several:
-        members = model.members[max(several, key=longest)]
+        members = model.members[max(several, key=lambda g: (-sum(model.fits[g]), longest(g)))]
         last = {
             c: max(model.head[i][c] + model.duration[i][c] + model.tail[i][c] for i in members)
             for c, may in enumerate(model.allowed[members[0]])
@@ -137,6 +158,32 @@ def _undecided(model: Model) -> tuple[str, int, int] | None:
         g, h = max(far)[1:]
         return "pair", model.members[g][0], model.members[h][0]
     return None
+
+
+def _joined(model: Model) -> list[tuple[int, int]]:
+    """Edges between groups that may share a device or not; first those of groups with the most edges between them.
+
+    Of these, the ones that take long both with a transfer and on one device are first.
+    """
+    longest, number, columns = dict[tuple[int, int], tuple[int, int, int]](), Counter[tuple[int, int]](), range(model.k)
+    for edge in model.edges:
+        i, j, pair = edge.source, edge.target, (model.group[edge.source], model.group[edge.target])
+        if any(model.may_share(*pair, c) for c in columns) and pair[0] != pair[1]:
+            moving = cheapest(model.devices.links, edge.payload, model.open[i], model.open[j])
+            ticks = model.least(i, model.head, model.duration) + moving + model.least(j, model.duration, model.tail)
+            longest[pair], number[pair] = max(longest.get(pair, (0, 0, 0)), (ticks, i, j)), number[pair] + 1
+
+    def score(pair: tuple[int, int]) -> tuple[int, int]:
+        tasks, shared = (
+            [*model.members[pair[0]], *model.members[pair[1]]],
+            [c for c in columns if model.may_share(*pair, c)],
+        )
+        together = min(
+            least_work([(model.head[i][c], model.tail[i][c], model.busy[i][c]) for i in tasks], 1) for c in shared
+        )
+        return number[pair], min(longest[pair][0], together)
+
+    return [longest[pair][1:] for pair in sorted(longest, key=score, reverse=True)]
 
 
 def _open_groups(model: Model) -> list[tuple[int, int]]:

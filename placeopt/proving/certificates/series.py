@@ -11,9 +11,11 @@ from placeopt.protocol import BlockBound, Blocks, Clock, Options, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.proving.certificates.leaves import Claim, best_claim, relying
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
-from placeopt.verifier.certificates import BlockPath, Model, Said, check_claim, model_of
-from placeopt.verifier.certificates.blocks import affordable
+from placeopt.verifier.certificates import check_claim
+from placeopt.verifier.certificates.blocks import BlockPath, affordable
+from placeopt.verifier.certificates.model import Model, model_of
 from placeopt.verifier.certificates.refutation import PARTS
+from placeopt.verifier.certificates.said import Said
 
 SERIES, SHARE = "series", 0.5
 """The solver of blocks, and its share of the time."""

@@ -18,17 +18,11 @@ from typing import Any
 
 from placeopt.errors import CertificateError, counted
 from placeopt.model.problem import Metric, Objective, Problem
-from placeopt.verifier.certificates.blocks import BlockPath
 from placeopt.verifier.certificates.claims import CLAIMS, below
 from placeopt.verifier.certificates.devices import INFINITE
-from placeopt.verifier.certificates.model import Model, model_hash, model_of, timely, within
+from placeopt.verifier.certificates.model import Model, model_hash, model_of, timely
 from placeopt.verifier.certificates.refutation import refute
 from placeopt.verifier.certificates.said import BITS, Said, shown
-
-__all__ = [
-    "CLAIMS", "ENGINES", "FORMAT", "INFEASIBLE", "OTHER", "BlockPath", "Checked", "Leaf", "Model", "Said", "Trusted",
-    "below", "check_certificate", "check_claim", "exact", "examined", "model_hash", "model_of", "timely", "within",
-]  # fmt: skip
 
 FORMAT = 1
 """The version of the format."""
@@ -220,9 +214,8 @@ class _Check:
             ticks = self.metric(model, "makespan", document.get("proof"), "proof")
             if ticks > end:
                 return None
-            raise CertificateError(
-                f"certificate.proof is of a makespan of {ticks:,}; expected more than {end:,}, by which schedules end"
-            )
+            expected = f"expected more than {end:,}, by which schedules end"
+            raise CertificateError(f"certificate.proof is of a makespan of {ticks:,}; {expected}")
         bound = _value(document.get("bound"), "certificate.bound")
         found = self.level(model_of(self.problem), document.get("proof"))
         if found < bound:
@@ -266,9 +259,7 @@ class _Check:
         value, model = _value(said.claim.get("value"), f"{said.where}.value"), said.model
         engine = said.text("engine", 80, "the name of what proved the claim")
         if engine not in ENGINES and not engine.startswith(OTHER):
-            raise said.wrong(
-                "engine", f"a name that the format lists, such as 'CP-SAT', or '{OTHER}NAME' for another one"
-            )
+            raise said.wrong("engine", f"a name that the format lists, such as 'CP-SAT', or '{OTHER}NAME'")
         reason = said.text("reason", 400, "why the claim is not checked") if said.claim.get("reason") else None
         about = metric or str(Objective((self.problem.objective.levels[0],)))
         found = model_hash(model, about, exact(value))

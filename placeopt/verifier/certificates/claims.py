@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations, product
-from math import ceil
 
 from placeopt.errors import CertificateError
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Term
 from placeopt.verifier.certificates.blocks import series
 from placeopt.verifier.certificates.devices import INFINITE, Rates, Table, charge, cheapest
 from placeopt.verifier.certificates.model import Model, model_of, within
-from placeopt.verifier.certificates.paths import flow, priced_path
+from placeopt.verifier.certificates.paths import divided, flow, priced_path
 from placeopt.verifier.certificates.refutation import Limit, refute
 from placeopt.verifier.certificates.said import Check, Said, levelled
-from placeopt.verifier.certificates.stages import divided
 
 # --- the makespan ---
 
@@ -81,11 +79,8 @@ def interval(said: Said) -> int:
     model, least, prices, tasks = said.model, said.inner("from"), said.prices("prices"), said.confined()
     near, far, value = (said.number(key) for key in ("start", "end", "value"))
 
-    def inside(p: int, head: int, tail: int) -> int:
-        return min(p, max(head + p - near, 0), max(tail + p - far, 0))
-
-    rows = zip(model.busy, model.head, model.tail, strict=True)
-    table = [[inside(*cell) for cell in zip(*row, strict=True)] for row in rows]
+    rows = (zip(*row, strict=True) for row in zip(model.busy, model.head, model.tail, strict=True))
+    table = [[min(p, max(head + p - near, 0), max(tail + p - far, 0)) for p, head, tail in row] for row in rows]
 
     def excess(length: int) -> int:
         work = said.cheapest([[min(each, length) for each in row] for row in table], tasks, prices)
@@ -229,7 +224,7 @@ def below(level: tuple[Term, ...], value: Fraction, check: Check) -> Limit:
         for term, kind in product(level, ("cheapest", "earliest")):
             if kind in CLAIMS[term.metric]:
                 rest -= term.weight * CLAIMS[term.metric][kind](Said(case, {"claim": kind}, kind, check))
-        return ceil(rest / ticks) - 1
+        return -(-rest // ticks) - 1
 
     return limit
 
@@ -318,25 +313,37 @@ def tardiness(said: Said) -> int:
 
 def fewest_devices(said: Said) -> int:
     """The devices whose memory holds all tasks, the largest first."""
-    model = said.model
-    return max(min(model.n, 1), largest_first(model, range(model.k), sum(model.memory)))
+    return max(min(said.model.n, 1), largest_first(said.model, range(said.model.k), sum(said.model.memory)))
 
 
 def memory_balance(said: Said) -> int:
     """A group fills its device; groups that only some devices may run fill one by their average, or by some of them."""
     model, rooms, held = said.model, said.rooms, [said.model.group_memory[g] for g in said.groups()]
-    most = _pigeonhole(held, said.count, said.number("each", 0))
+    capacity, most = model.devices.capacity, _pigeonhole(held, said.count, said.number("each", 0))
     parts = [(sum(held), sum(n * room for n, room in rooms)), (most, max((room for _, room in rooms), default=0))]
-    alone = [
-        min(_share(model.need(g, c), model.devices.capacity[c]) for c, may in enumerate(row) if may)
-        for g, row in enumerate(model.fits)
-    ]
+    rows = [[(model.need(g, c), room) for c, room in enumerate(capacity) if may[c]] for g, may in enumerate(model.fits)]
+    alone = [min(_share(*cell) for cell in row) for row in rows]
     return max(*(_share(*part) for part in parts), max(alone, default=0))
 
 
 def _share(held: int, room: int) -> int:
     """Parts of a room that bytes take; none of an unlimited one."""
     return 0 if room >= INFINITE else -(-held * PARTS // max(room, 1))
+
+
+def machines(said: Said) -> int:
+    """The least priced work of machines that devices share, with prices of budgets; a class has its least price."""
+    model, pipeline = said.model, said.model.problem.pipeline
+    of = () if pipeline is None or pipeline.machines is None else pipeline.machines
+    prices = said.priced("machines", {str(q): q for each in of for q in each}, "machine")
+    if not sum(prices.values()):
+        raise said.wrong("machines", "a machine of the problem with a price")
+    found = [(c, sum(prices.get(q, 0) for q in each)) for c, each in zip(model.devices.class_of, of, strict=True)]
+    work, (used, worth) = [min(price for each, price in found if each == c) for c in range(model.k)], said.budgeted
+    rows = zip(model.duration, used, strict=True)
+    table = [[w * p + more for w, p, more in zip(work, *row, strict=True)] for row in rows]
+    cost = said.cheapest(table, said.confined(), [1] * model.k) - worth
+    return max(-(-cost // sum(prices.values())), 0)
 
 
 LOADS: dict[str, Callable[[Said], int]] = {
@@ -352,7 +359,7 @@ CLAIMS: dict[Metric, dict[str, Callable[[Said], int]]] = {
         "separation": separation, "budget": budget, "limit": limit,
     },
     "max_load": LOADS,
-    "period": {**LOADS, "stages": divided},
+    "period": {**LOADS, "stages": divided, "machines": machines},
     "total_cost": {"cheapest": total_cost},
     "energy": {"cheapest": energy},
     "relocation": {"cheapest": lambda said: said.least_cost(said.model.table(said.model.problem.relocation))},

@@ -65,8 +65,7 @@ class Devices:
             self.class_of.append(c)
         self.size = [self.class_of.count(c) for c in range(len(self.leader))]
         self.named = dict(zip(names, self.class_of, strict=True))
-        rooms = problem.capacity[self.leader].tolist()
-        self.capacity = [INFINITE if room == UNLIMITED else room for room in rooms]
+        self.capacity = [INFINITE if room == UNLIMITED else room for room in problem.capacity[self.leader].tolist()]
         resources = problem.resources
         self.parallel = [resources is not None and bool(resources.parallel[d]) for d in self.leader]
         second = {c: d for d, c in enumerate(self.class_of) if d != self.leader[c]}
@@ -78,28 +77,18 @@ class Devices:
 
     def rates(self, fixed: Any, num: Any, den: Any) -> Rates:
         """Entries of tables (m, m)."""
-        return [
-            [None if pair is None else (int(fixed[pair]), int(num[pair]), int(den[pair])) for pair in row]
-            for row in self.pairs
-        ]
+        return [[pair and (int(fixed[pair]), int(num[pair]), int(den[pair])) for pair in row] for row in self.pairs]
 
 
-def _alike(problem: Problem, a: int, b: int) -> bool:
+def _alike(p: Problem, a: int, b: int) -> bool:
     """Whether two devices may be exchanged."""
-    swapped = np.arange(problem.n_devices)
+    swapped = np.arange(p.n_devices)
     swapped[[a, b]] = b, a
-    lists: list[Any] = [
-        problem.feasible, problem.duration, problem.price, problem.relocation, problem.capacity, problem.power_num,
-        problem.power_den,
-    ]  # fmt: skip
-    resources, shared, tiers = problem.resources, problem.shared_links, problem.tiers
-    lists += [] if resources is None else [resources.need, resources.parallel]
-    lists += [] if shared is None else [shared.member]
-    lists += [] if tiers is None else [tiers.end.T, tiers.byte_ticks_num.T, tiers.byte_ticks_den.T]
-    tables = (
-        problem.latency, problem.byte_ticks_num, problem.byte_ticks_den, problem.byte_energy_num,
-        problem.byte_energy_den,
-    )  # fmt: skip
+    lists: list[Any] = [p.feasible, p.duration, p.price, p.relocation, p.capacity, p.power_num, p.power_den]
+    lists += [] if p.resources is None else [p.resources.need, p.resources.parallel]
+    lists += [] if p.shared_links is None else [p.shared_links.member]
+    lists += [] if p.tiers is None else [p.tiers.end.T, p.tiers.byte_ticks_num.T, p.tiers.byte_ticks_den.T]
+    tables = p.latency, p.byte_ticks_num, p.byte_ticks_den, p.byte_energy_num, p.byte_energy_den
     return all((each[..., a] == each[..., b]).all() for each in lists) and all(
         (table[a, swapped] == table[b]).all() and (table[swapped, a] == table[:, b]).all() for table in tables
     )

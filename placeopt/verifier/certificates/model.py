@@ -125,11 +125,7 @@ class Model:
     @cached_property
     def payload(self) -> dict[tuple[int, int], int]:
         """By two tasks with an edge, its bytes: of parallel edges, the most, which take longest."""
-        found: dict[tuple[int, int], int] = {}
-        for edge in self.edges:
-            pair = edge.source, edge.target
-            found[pair] = max(found.get(pair, 0), edge.payload)
-        return found
+        return {(edge.source, edge.target): edge.payload for edge in sorted(self.edges, key=lambda edge: edge.payload)}
 
     @cached_property
     def order(self) -> list[int]:
@@ -324,15 +320,12 @@ class Heads:
                     if w not in after:
                         work += model.busy[w][c]
                         heapq.heappush(pending, (-rank[w], w))
-                        after[w] = behind
-                    elif behind > after[w]:
-                        after[w] = behind
+                    after[w] = behind if behind > after.get(w, -1) else after[w]
             loose = loose or leaf
         self.left -= followed
         fits = fits and sum(model.group_memory[g] for g in {model.group[w] for w in after}) <= model.devices.capacity[c]
         busy, total = 0, 0
-        del after[v]
-        for start, ticks in sorted([(head[w][c], model.busy[w][c]) for w in after], reverse=True):
+        for start, ticks in sorted([(head[w][c], model.busy[w][c]) for w in after if w != v], reverse=True):
             total += ticks
             busy = max(busy, start + total)
         return fits, busy, change
@@ -350,11 +343,8 @@ def block_of(problem: Problem, inner: Iterable[int], first: Cut = None, last: Cu
     """
     ends = dict(cut for cut in (first, last) if cut is not None)
     tasks = tuple(sorted({*inner, *ends}))
-    devices, place, groups = (
-        Devices(problem, ends.values()),
-        {task: i for i, task in enumerate(tasks)},
-        dict[int, int](),
-    )
+    devices, groups = Devices(problem, ends.values()), dict[int, int]()
+    place = {task: i for i, task in enumerate(tasks)}
     cells = np.ix_(tasks, devices.leader)
     feasible: list[list[bool]] = problem.feasible[cells].tolist()
     duration: Table = problem.duration[cells].tolist()
@@ -391,8 +381,7 @@ def timely(problem: Problem) -> tuple[Model, int]:
     rates = {rate for row in model.devices.links for rate in row if rate is not None}
     moving = sum(max((charge(rate, edge.payload) for rate in rates), default=0) for edge in model.edges)
     working = sum(max(row, default=0) for row in model.duration)
-    last = max((int(each) for each in problem.deadline), default=0)
-    end = min(max(model.release, default=0) + working + moving, last)
+    end = min(max(model.release, default=0) + working + moving, max(problem.deadline.tolist(), default=0))
     return within(replace(model, begins=False), end), end
 
 

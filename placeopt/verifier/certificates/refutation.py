@@ -73,11 +73,11 @@ def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Mod
         columns = [list(zip(*rows, strict=True)) for rows in zip(model.head, model.tail, model.busy, strict=True)]
         for g, members in enumerate(model.members):
             for c in range(model.k):
-                if len(members) > 1 and model.fits[g][c] and _work([columns[i][c] for i in members], 1) > limit:
+                if len(members) > 1 and model.fits[g][c] and least_work([columns[i][c] for i in members], 1) > limit:
                     feasible[members[0]][c] = False
         for c, size in enumerate(model.devices.size):
             mine = [columns[i][c] for i in range(model.n) if feasible[i][c] and sum(model.allowed[i]) == 1]
-            if _work(mine, size) > limit:
+            if least_work(mine, size) > limit:
                 raise ClosedError
         pairs, edges = _shared(model, limit) + _confined(model, feasible), _orders(model, limit)
         if not pairs and not edges and feasible == model.feasible:
@@ -125,7 +125,7 @@ def runs_one(model: Model, g: int) -> bool:
     return not any(a and b for a, b in zip(model.fits[g], model.devices.parallel, strict=True))
 
 
-def _work(rows: Iterable[tuple[int, int, int]], places: int) -> int:
+def least_work(rows: Iterable[tuple[int, int, int]], places: int) -> int:
     """The least makespan of tasks on devices that share the work: their heads, tails and ticks."""
     best, ordered = 0, sorted(rows, reverse=True)
     for far in {row[1] for row in ordered}:
@@ -141,17 +141,16 @@ def _check_resources(model: Model, limit: int, spend: Callable[[int], None]) -> 
     """Raise ClosedError if tasks use more of a budget than there is, or of a resource between their heads and tails."""
     tasks = range(model.n)
     ends = [(model.least(i, model.head), model.least(i, model.tail)) for i in tasks]
-    for r in model.resources(False).values():
-        use, room = model.use(r)
-        if sum(model.least(i, use) for i in tasks) > room:
-            raise ClosedError
+    budgets = [model.use(r) for r in model.resources(False).values()]
+    if any(sum(model.least(i, use) for i in tasks) > room for use, room in budgets):
+        raise ClosedError
     for r in model.resources(True).values():
         use, room = model.use(r)
         for level in {0, room, *(2 * a for row in use for a in row if 2 * a < room)} if room else ():
             spend(model.n**2)
             rows = zip(use, model.duration, strict=True)
             work = [[levelled(a, room, level) * p for a, p in zip(*row, strict=True)] for row in rows]
-            if _work([(*ends[i], model.least(i, work)) for i in tasks], room) > limit:
+            if least_work([(*ends[i], model.least(i, work)) for i in tasks], room) > limit:
                 raise ClosedError
 
 
@@ -220,8 +219,8 @@ def refute(said: Said, limit_of: Limit) -> None:
     if model.n > LARGEST:
         raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
-    error = CertificateError(f"{said.where}: the tree of cases takes more than {WORK:,} comparisons of tasks")
-    spend = spending(error)
+    over = f"{said.where}: the tree of cases takes more than {WORK:,} comparisons of tasks"
+    spend = spending(CertificateError(over))
     while pending:
         case, node, at = pending.pop()
         try:
@@ -231,12 +230,10 @@ def refute(said: Said, limit_of: Limit) -> None:
         kind = next((key for key in PARTS if isinstance(node, dict) and key in node), None)
         if kind is None:
             raise said.wrong(visible(at), "pair, order or class: the case is not closed, and no decision divides it")
-        about = node[kind] if isinstance(node[kind], list) else []
-        known = model.named, model.devices.named if kind == "class" else model.named
-        found = [each[name] for name, each in zip(about, known, strict=False) if isinstance(name, str) and name in each]
-        if len(found) != 2 or len(about) != 2:
-            raise said.wrong(visible(at), f"{kind} with two tasks, or a task and a device")
-        i, j = found
+        pair = node[kind] if isinstance(node[kind], list) and len(node[kind]) == 2 else [None, None]
+        known, what = model.devices.named if kind == "class" else model.named, "two tasks, or a task and a device,"
+        i = said.places(visible(at), pair[:1], model.named, what)[0]
+        j = said.places(visible(at), pair[1:], known, what)[0]
         if kind == "order" and (i == j or case.group[i] != case.group[j] or not runs_one(case, case.group[i])):
             raise said.wrong(visible(at), "an order of two tasks that share a device that runs one task at a time")
         parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)

@@ -160,6 +160,17 @@ class Said:
             cost += min(costs[c] for c, may in enumerate(model.fits[g]) if may and self.devices[c])
         return cost
 
+    @cached_property
+    def budgeted(self) -> tuple[Table, int]:
+        """By task and class, the price of what it uses of budgets; and the price of all budgets."""
+        model, worth = self.model, 0
+        used = [[0] * model.k for _ in range(model.n)]
+        for r, price in self.priced("budgets", model.resources(False), "budget").items():
+            amounts, room = model.use(r)
+            used = [[a + price * b for a, b in zip(*rows, strict=True)] for rows in zip(used, amounts, strict=True)]
+            worth += price * room
+        return used, worth
+
     def scale(self, work: list[int]) -> int:
         """The price of a tick of all devices."""
         return sum(price * size for price, size in zip(work, self.model.devices.size, strict=True))
