@@ -21,6 +21,7 @@ except ImportError as error:
     raise ImportError(f"placeopt's native engine is not compiled ({error}); run `pip install -e .` again") from error
 
 from placeopt.engine._core import ChainDivider as ChainDivider
+from placeopt.engine._core import Chronological as Chronological
 from placeopt.engine._core import CriticalPaths as CriticalPaths
 from placeopt.engine._core import GpNet as GpNet
 from placeopt.engine._core import LocalSearch as LocalSearch

@@ -247,6 +247,33 @@ def append_with_waits(timeline: Timeline, output: numpy.typing.NDArray[numpy.int
     Append all tasks in a topological sequence (n,) on their device (n,), each as soon as the device has the memory for it: `output` and `scratch` (n,) of `room` (m,) bytes. Return -1 or the first task that finds no memory, and the number of tasks that waited.
     """
 
+class Chronological:
+    """
+    A search that appends tasks to identical devices by their starts.
+
+    placeopt_solvers.exact._chronological has the rules. The targets of the edges out of task i are target[start[i]:start[i + 1]], and
+    `transfer` are their ticks between two devices. At most 64 tasks. It remembers up to `states` refuted states.
+    """
+
+    def __init__(self, devices: int, duration: numpy.typing.NDArray[numpy.int64], start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], transfer: numpy.typing.NDArray[numpy.int64], states: int) -> None: ...
+
+    def search(self, makespan: int, nodes: int, stop: Stop) -> bool | None:
+        """
+        Return whether there is a schedule of at most `makespan` ticks; None if that is not known after `nodes` nodes. Further calls must not have longer makespans.
+        """
+
+    @property
+    def visited(self) -> int:
+        """Nodes so far."""
+
+    @property
+    def begin(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) start of each task, after `search` returned True."""
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) its device."""
+
 def dominant_sequence_clusters(problem: Problem, work: numpy.typing.NDArray[numpy.int64], transfer: numpy.typing.NDArray[numpy.int64], blevel: numpy.typing.NDArray[numpy.int64], stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
     """
     Return the cluster (n,) and the start (n,) of each task by DSC, for work (n,), transfer (e,), and the longest path blevel (n,) from each task.

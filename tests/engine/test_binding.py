@@ -475,6 +475,10 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             lambda **a: engine.best_spread(*a.values(), 0, 1),
             {"order": order, "near": zeros, "duration": zeros, "far": zeros},
         ),
+        "Chronological": (
+            lambda **a: engine.Chronological(2, *a.values(), 9).search(9, 99, stop),
+            {"duration": zeros, "start": problem.out_start, "target": problem.edge_target, "transfer": edges},
+        ),
         "Propagation": (
             lambda **a: engine.Propagation(given, *a.values()).refutes(9, 1, 99, 99, 99, stop),
             {

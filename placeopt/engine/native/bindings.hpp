@@ -219,6 +219,7 @@ void bind_lists(nb::module_& module);
 void bind_ranks(nb::module_& module);
 void bind_ready(nb::module_& module);
 void bind_live_memory(nb::module_& module);
+void bind_chronological(nb::module_& module);
 void bind_clustering(nb::module_& module);
 void bind_passes(nb::module_& module);
 void bind_graph(nb::module_& module);

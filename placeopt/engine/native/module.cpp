@@ -59,6 +59,7 @@ NB_MODULE(_core, module) {
     bind_ranks(module);
     bind_ready(module);
     bind_live_memory(module);
+    bind_chronological(module);
     bind_clustering(module);
     bind_passes(module);
     bind_graph(module);

@@ -24,6 +24,7 @@ from .._runs.device_classes import moves_freely
 from .._runs.solve_run import sufficient
 from .._runs.validity import valid
 from .._series.run import SeriesRun, series_run
+from ..exact._chronological import Chronological, chronological
 from ..exact._cp_sat.identical_devices import pools
 from ..exact._cp_sat.limits import model_size
 from ..exact._cp_sat.run import CpSatSettings, solved
@@ -44,6 +45,9 @@ class Tuning:
     quick: float = 0.3  # share after which no further heuristic begins: of a limit
     small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
     blocks: float = 0.4  # share of blocks, where single tasks cut the graph
+    appending: float = 0.05  # share of the search that appends tasks to identical devices
+    appending_again: float = 0.3  # its share after CP-SAT
+    nodes: float = 2e6  # its nodes per second, over the number of devices
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
     exact_sequenced: float = 0.75  # share of CP-SAT if it runs first because no transfer takes time
@@ -100,6 +104,7 @@ class Run(PortfolioRun):
         super().__init__(problem, options, prover, TUNING.planned)
         self.series = series
         self.blocks: SeriesRun | None = None
+        self.chronological: Chronological | None = None
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
         self.moves: Moves | None = None
@@ -143,6 +148,7 @@ class Run(PortfolioRun):
         """Return the best schedule and bound of all members, and why the run ended."""
         self._run_heuristics()
         self._bound_early()
+        self._append(TUNING.appending)
         self._solve_blocks()
         if self.sequenced and not self.stop_reason():
             self._begin()
@@ -162,6 +168,7 @@ class Run(PortfolioRun):
             (first and small and self.evolves, self._begin),
             (first and not small, lambda: self._search(TUNING.starts)),
             (first, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
+            (True, lambda: self._append(TUNING.appending_again)),
             (True, self._resume_blocks),
             (True, lambda: self._search(None)),
             (self.prover is None, self._bound),
@@ -211,6 +218,24 @@ class Run(PortfolioRun):
             self.found.append(schedule)
         if self.problem.n_tasks <= TUNING.large and all(values != known for known, _ in self.starts):
             self.starts = sorted([*self.starts, (values, schedule)], key=lambda start: start[0])[: TUNING.starts]
+
+    def _append(self, share: float) -> None:
+        """Decide makespans by appending tasks to identical devices, if the devices are."""
+        if self.best.values is None or self.stop_reason():
+            return
+        low, high = int(self._bound_known()), int(self.best.values[0])
+        search = self.chronological or chronological(self.problem, low, high)
+        if search is None:
+            return
+        self.chronological = search
+        search.low, search.high = max(search.low, low), min(search.high, high)
+        with self.best.turn("chronological"):
+            search.run(
+                int(share * self.span * TUNING.nodes / self.problem.n_devices),
+                partial(self.offer, name="chronological"),
+                partial(self.best.raise_bound, source="chronological"),
+                self.stopped,
+            )
 
     def _solve_blocks(self) -> None:
         """Solve the problem as a series of blocks, if it is one."""

@@ -6,7 +6,8 @@ portfolios of algorithms). The order is:
 
 1. The exact passes make the problem smaller.
 2. Heuristics run, alone and after passes that join tasks, as far as the time limit allows; `single` always runs.
-3. Where single tasks cut the graph, the blocks between them are solved (`series`).
+3. Up to 64 tasks on identical devices are appended by their starts (`exact._chronological`), and again after CP-SAT.
+   Where single tasks cut the graph, the blocks between them are solved (`series`).
 4. Annealing runs for a short time from each of the best schedules.
 5. CP-SAT runs if its model is small enough, from the best schedule so far. It may prove the optimum or infeasibility.
 6. Annealing, local search, large neighbourhood search and a sweep of windows take turns; those with a higher gain get
