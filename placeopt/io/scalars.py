@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
@@ -65,6 +66,9 @@ class UnitOf(Of):
 EXTREME = 1e30
 """The largest weight, and the inverse of the smallest."""
 
+_EXACT = re.compile(r"[0-9]{1,40}(/0{0,40}[1-9][0-9]{0,40}|(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?)")
+"""A price as text: a whole number, a fraction, or a decimal."""
+
 
 def _use(value: Any, what: str = "an amount") -> Fraction:
     if not is_number(value) or value < 0:
@@ -77,11 +81,8 @@ def _weight(value: Any) -> Fraction:
 
 
 def _price(value: Any) -> Fraction:
-    try:
-        stated = Fraction(value) if isinstance(value, str) else value
-    except ValueError:
-        stated = value
-    return _use(stated)
+    exact_text = isinstance(value, str) and _EXACT.fullmatch(value)  # longer numbers would take time without end
+    return _use(Fraction(value) if exact_text else value)
 
 
 def _positive(value: Any) -> Fraction:

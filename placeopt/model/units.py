@@ -176,8 +176,8 @@ def share(text: str) -> Fraction | None:
 
 
 def exact(number: Number) -> Fraction:
-    """A number as a fraction; a float counts as its shortest decimal."""
-    if isinstance(number, Integral):
+    """A number as a fraction; a float counts as its shortest decimal, and one that is too small for floats as 0."""
+    if isinstance(number, Integral) or not number:  # the text of 1e-999999999 would take time without end
         return Fraction(int(number))
     return number if isinstance(number, Fraction) else Fraction(str(number))
 

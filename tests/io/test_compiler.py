@@ -1219,3 +1219,11 @@ def test_mutants_of_the_text_compile_or_raise_a_document_error(data: st.DataObje
     else:
         lines = [(issue.line or 0, issue.column or 0) for issue in found.issues]
         assert lines == sorted(lines)
+
+
+def test_numbers_below_the_smallest_float_are_zero() -> None:
+    """Exactly, 1e-999999999 would have a billion digits."""
+    text = "placeopt: 1\nbudgets: {b: 1e-999999999}\ndevices: {d: {}}\ntasks: {a: {time: 1, uses: {b: 0e-999999999}}}\n"
+    resources = compiled(text).resources
+    assert resources is not None
+    assert (resources.capacity.tolist(), resources.amounts(0).tolist()) == ([0], [[0]])
