@@ -17,7 +17,8 @@ placeopt_solvers.exact._chronological has the rules. The targets of the edges ou
 `transfer` are their ticks between two devices. At most 64 tasks. It remembers up to `states` refuted states.)")
         .def(
             "__init__",
-            [](Chronological* self, Int devices, nb::handle duration, nb::handle start, nb::handle target, nb::handle transfer, Int states) {
+            [](Chronological* self, Int devices, nb::handle duration, nb::handle start, nb::handle target, nb::handle transfer,
+               Int states) {
                 IdenticalDevices given{devices, array<Int>("duration", duration, {ANY_LENGTH}), {}, {}, {}};
                 const Int n = static_cast<Int>(given.duration.size());
                 given.start = array<Int>("start", start, {n + 1});
@@ -31,7 +32,8 @@ placeopt_solvers.exact._chronological has the rules. The targets of the edges ou
                 check_starts("start", given.start, edges);
                 check_range("target", given.target, 0, n - 1);
                 check_range("transfer", given.transfer, 0, most);
-                if (static_cast<Int>(topological_order(given.start, given.target).size()) < n) throw Wrong("target: the edges form a cycle");
+                if (static_cast<Int>(topological_order(given.start, given.target).size()) < n)
+                    throw Wrong("target: the edges form a cycle");
                 if (states < 0) throw Wrong("states: " + std::to_string(states) + "; expected at least 0");
                 new (self) Chronological(given, states);
             },

@@ -28,8 +28,8 @@ FORMAT = 1
 """The version of the format."""
 
 ENGINES = frozenset({
-    "CP-SAT", "HiGHS", "a quick proof", "auto", "borders", "brute-force", "cheapest", "configurations", "cp-sat",
-    "critical-path", "destructive", "division", "earliest", "energetic", "ideals", "intervals", "jackson",
+    "CP-SAT", "HiGHS", "a quick proof", "auto", "borders", "brute-force", "cheapest", "chronological", "configurations",
+    "cp-sat", "critical-path", "destructive", "division", "earliest", "energetic", "ideals", "intervals", "jackson",
     "lagrangian", "links", "load", "memory", "milp", "packing", "ports", "relaxation-lp", "relaxation-mip",
     "resources", "sct-lp", "series", "swapping", "transfers", "trivial", "weighted-sum",
 })  # fmt: skip

@@ -27,8 +27,8 @@ The reverse of a schedule is one of the reverse graph, which is searched if it h
 in-tree becomes an out-tree, in which few tasks are ready. Release times, deadlines, memory, groups, separations and
 contention are ignored. Refuted makespans hold with them as well; the search ends at a schedule that violates them.
 
-The order of appending is that of O. Sinnen, "Reducing the solution space of optimal task scheduling", Computers &
-Operations Research 43 (2014), doi:10.1016/j.cor.2013.09.004, whose exact-list-scheduling states have no last start.
+Without the last start and refuted states, the order of appending is that of exhaustive list scheduling (M. Orr, O.
+Sinnen: Optimal task scheduling benefits from a duplicate-free state-space, 2019, doi:10.48550/arXiv.1901.06899).
 """
 
 from __future__ import annotations
