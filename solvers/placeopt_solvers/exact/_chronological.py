@@ -67,13 +67,16 @@ class Chronological:
         self.reverse = bool(sources > sinks)
         if self.reverse:
             source, target = target, source
-        edges = np.argsort(source, kind="stable")
+        # Of parallel edges, the longest one counts.
+        pairs, which = np.unique(source * problem.n_tasks + target, return_inverse=True)
+        longest = np.zeros_like(pairs)
+        np.maximum.at(longest, which, _transfers(problem))
         self._given = (
             problem.n_devices,
             np.ascontiguousarray(problem.duration[:, 0]),
-            np.searchsorted(source[edges], np.arange(problem.n_tasks + 1)),
-            target[edges],
-            _transfers(problem)[edges],
+            np.searchsorted(pairs, np.arange(problem.n_tasks + 1) * problem.n_tasks),
+            pairs % problem.n_tasks,
+            longest,
         )
         self._engine = engine.Chronological(*self._given, STATES)
         self._refutable = high
