@@ -16,6 +16,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Options, Termination
 
+from ..._runs.device_classes import moves_freely
 from ..._runs.exact_run import ExactRun, ExactSettings, Level, LevelOutcome, TooLargeError, relabelled
 from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
@@ -46,6 +47,9 @@ BLOCKS = 0.7
 
 PROBED = 6_000
 """Variables above which presolve does not probe: probing large models finds almost nothing."""
+
+FIXED = 0.5
+"""Share of tasks with one device from which on sequences decide on the makespan, rather than loads."""
 
 FORKS = 0.8, 60.0
 """Part of the time limit for the model of forks, and its seconds without a limit."""
@@ -228,9 +232,11 @@ class CpSatRun(ExactRun["Expression"]):
         start = None if self.best.schedule is None else self.pools.pooled(self.best.schedule)
         if start is not None and self.settings.symmetry:
             start = relabelled(self.pools.problem, start)
+        workers = 1 if self.settings.deterministic else self.options.workers
         parameters: dict[str, object] = {
             "linearization_level": self._linearization(depth),
             "interleave_search": self.settings.deterministic,
+            **self._strategies(depth, workers),
         }
         if self.model.base.size > PROBED:
             parameters["cp_model_probing_level"] = 0
@@ -246,7 +252,7 @@ class CpSatRun(ExactRun["Expression"]):
             seconds=self.clock.remaining,
             seed=self.options.seed,
             # On several threads, turns give equally good schedules in any order.
-            workers=1 if self.settings.deterministic else self.options.workers,
+            workers=workers,
             should_stop=self.options.should_stop,
             parameters=parameters,
         )
@@ -268,6 +274,22 @@ class CpSatRun(ExactRun["Expression"]):
         if "makespan" in metrics:
             return 0
         return 2 if metrics & {"total_cost", "energy"} else 1
+
+    def _strategies(self, depth: int, workers: int) -> dict[str, object]:
+        """Return the parameters for shops in which most tasks have one device, so that sequences decide on the makespan.
+
+        A literal for each pair of tasks on a device proves their optima in a tenth of the time, mostly without a linear
+        relaxation. With two workers, this search replaces those in neighbourhoods of schedules.
+        """
+        metrics = {term.metric for term in self.problem.objective.levels[depth]}
+        fixed = self.problem.feasible.sum(axis=1) == 1
+        if metrics != {"makespan"} or fixed.mean() < FIXED or not moves_freely(self.problem):
+            return {}
+        parameters: dict[str, object] = {"use_strong_propagation_in_disjunctive": True}
+        if workers > 1:
+            parameters["extra_subsolvers"] = ["no_lp"]
+            parameters["num_full_subsolvers"] = 2 if workers == 2 else 0  # 0: CP-SAT chooses
+        return parameters
 
     def _why(self, stopped: bool) -> Termination:
         """Return why CP-SAT ended, if it did so without a proof."""
