@@ -276,7 +276,7 @@ class CpSatRun(ExactRun["Expression"]):
         return 2 if metrics & {"total_cost", "energy"} else 1
 
     def _strategies(self, depth: int, workers: int) -> dict[str, object]:
-        """Return the parameters for shops in which most tasks have one device, so that sequences decide on the makespan.
+        """Return parameters for shops in which most tasks have one device: sequences decide on the makespan.
 
         A literal for each pair of tasks on a device proves their optima in a tenth of the time, mostly without a linear
         relaxation. With two workers, this search replaces those in neighbourhoods of schedules.
