@@ -21,7 +21,7 @@ from ..._runs.exact_run import ExactRun, ExactSettings, Level, LevelOutcome, Too
 from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
 from ..._series.run import solved_as_blocks
-from ..._starts.warm_start import best_start, improved_start
+from ..._starts.warm_start import best_start, improved_start, quickly_improved
 from .._forks.shape import fork_of
 from .identical_devices import pools
 from .limits import limits, model_size
@@ -103,6 +103,11 @@ class CpSatRun(ExactRun["Expression"]):
             least = max(least, self._priced())
             self.best.raise_bound(least)  # only now: bounds of an infeasible problem mean nothing
         ended = self.first_level_reached(least) or self.stop_reason()
+        if ended is None and start is not None and self.settings.hint:
+            enough = sufficient(self.problem, float(least))
+            found = quickly_improved(self.problem, start, self.options.seed, self.stopped, enough)
+            if found is not None and self.best.offer(found, "search"):
+                ended = self.first_level_reached(least) or self.stop_reason()
         if ended is not None:
             return self.ended(ended)
         if not self.problem.group_feasible().any(axis=1).all():
