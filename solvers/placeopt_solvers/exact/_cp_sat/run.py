@@ -35,8 +35,11 @@ SEARCHED = 40
 LONG = 10.0
 """Seconds of the time limit from which on a search improves the start; below, the proof needs all of them."""
 
-SHARE, LONGEST = 0.1, 4.0
-"""Part of the time limit for it, and its seconds at most."""
+SHARE, PACE, LONGEST = 0.1, 5e-3, 4.0
+"""Part of the time limit for it, its seconds for each task at most, and its seconds at most."""
+
+IDLE = 4
+"""Turns of this search without a gain after which it ends."""
 
 EARLY, EARLY_SIZE = 0.5, 5_000
 """Seconds in which CP-SAT may prove the optimum before the search begins, and literals, intervals and rows of its model
@@ -196,7 +199,8 @@ class CpSatRun(ExactRun["Expression"]):
         able = self.best.schedule is not None and self.settings.hint and not self.problem.limits
         if not able or not makespans or self.problem.n_tasks < SEARCHED or (limit is not None and limit < LONG):
             return None
-        return LONGEST if limit is None else min(LONGEST, limit * SHARE)
+        longest = min(LONGEST, PACE * self.problem.n_tasks)
+        return longest if limit is None else min(longest, limit * SHARE)
 
     def _try_early(self) -> Termination | None:
         """Run CP-SAT for a moment from the start as it is; return how the run ends, None to continue.
@@ -225,7 +229,10 @@ class CpSatRun(ExactRun["Expression"]):
         """Return whether a search improved the best schedule. It finds more from `start` than from one of CP-SAT."""
         assert start is not None  # `_searching`
         enough = sufficient(self.problem, float(least))
-        found = improved_start(self.problem, start, seconds, self.options.seed, self.stopped, enough=enough)
+        workers = 1 if self.settings.deterministic else self.options.workers
+        found = improved_start(
+            self.problem, start, seconds, self.options.seed, self.stopped, enough=enough, workers=workers, idle=IDLE
+        )
         return found is not None and self.best.offer(found, "search")
 
     def limit(self, level: Level[Expression], value: int) -> None:
