@@ -445,8 +445,11 @@ def _bound(run: Run, attempt: _Attempt, checked: _Checked) -> Bound | None:
     chain, answer, known = attempt.chain, checked.answer, checked.known
     if answer.termination is Termination.INFEASIBLE:
         return None
+    # After a proof, the quick bounds of the reduced problem are enough; an exact solver has computed them.
+    proved = chain.exact and known is not None and answer.bound == known
+    problem = chain.problem if proved else run.problem
     with engine.stopping(_bounding_ends(run)):
-        found = [best_bound(run.problem) if attempt.least is None else attempt.least.result()]
+        found = [best_bound(problem) if attempt.least is None else attempt.least.result()]
     if run.earlier is not None:
         found.append(run.earlier)
     if answer.bound is not None:

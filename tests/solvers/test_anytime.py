@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from placeopt_solvers._constructive.groups import with_fixed_apart
 from placeopt_solvers._constructive.sequences import heft
 from placeopt_solvers._local_search.search import any_start
 from placeopt_solvers._runs.validity import valid
-from placeopt_solvers._starts.warm_start import best_start, improved_start
+from placeopt_solvers._starts.warm_start import best_start, improved_start, quickly_improved
 from test_search import OBJECTIVES, constrained
 
 import placeopt as po
@@ -22,6 +23,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule, makespan
+from placeopt.passes.devices import ForcedDevices
 from placeopt.protocol import Termination
 from placeopt.verifier import verify
 
@@ -206,6 +208,27 @@ def test_starts_for_exact_solvers_are_better_or_none(seed: int) -> None:
     if found is not None:
         assert valid(problem, found)
         assert best[0][0] <= makespan(problem, found) < makespan(problem, start)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_job_shops_are_searched_task_by_task_though_a_pass_unites_their_tasks(seed: int) -> None:
+    rng, tasks = np.random.default_rng(seed), dict[str, Any]()
+    for job in range(5):
+        for at, machine in enumerate(rng.permutation(4).tolist()):
+            after = [f"{job}-{at - 1}"] if at else []
+            tasks[f"{job}-{at}"] = {"time": {f"m{machine}": int(rng.integers(1, 99))}, "after": after}
+    whole = po.compile({"placeopt": 1, "devices": {f"m{d}": {} for d in range(4)}, "tasks": tasks})
+    reduction = ForcedDevices().apply(whole)
+    assert reduction is not None
+    problem = reduction.problem
+    assert (problem.n_groups, with_fixed_apart(problem).n_groups) == (4, 20)
+    start = best_start(problem, None, True)
+    assert start is not None
+    found = quickly_improved(problem, start, seed, never, 0.0) or start
+    assert valid(problem, found)
+    proved = [po.solve(whole, "cp-sat", workers=workers, hint=False) for workers in (1, 2)]
+    assert [each.termination for each in proved] == [Termination.OPTIMAL] * 2
+    assert proved[0].makespan == proved[1].makespan <= makespan(problem, found) <= makespan(problem, start)
 
 
 @pytest.mark.parametrize("seed", range(3))

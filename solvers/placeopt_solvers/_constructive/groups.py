@@ -12,12 +12,23 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.building import by_first_appearance
 from placeopt.model.problem import Problem, group_memory, group_separation
 
 from .profiles import Live, no_profile
 
 SEARCH_NODES = 20_000
 """Placements that the search in `packings` tries at most."""
+
+
+def with_fixed_apart(problem: Problem) -> Problem:
+    """Return the problem with a group of its own for each task that has one device: it stays with its group anyway.
+
+    Searches that move groups as a whole then treat such a task as a single one.
+    """
+    fixed = problem.feasible.sum(axis=1) == 1
+    labels = np.where(fixed, problem.n_tasks + np.arange(problem.n_tasks), problem.group)
+    return replace(problem, group=by_first_appearance(labels))
 
 
 @dataclass(frozen=True, slots=True)

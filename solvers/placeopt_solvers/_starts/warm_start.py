@@ -11,6 +11,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Clock, Options, Termination
 
+from .._constructive.groups import with_fixed_apart
 from .._constructive.sequences import heft
 from .._local_search.memetic import Memetic
 from .._local_search.search import any_start, rounds_in, search_from
@@ -21,6 +22,12 @@ from .._runs.validity import valid_forms
 from .generation import generated
 from .segments import segmented
 from .serial import best_serial
+
+QUICK = 1e-4
+"""Seconds of work for each task of a search before all else."""
+
+TURNS = 20
+"""Parts of a memetic search, after each of which it may end."""
 
 FITTING = 0.2
 """Seconds of work for an order that fits into memory."""
@@ -86,17 +93,30 @@ def improved_start(
     stopped: Callable[[], bool],
     *,
     enough: float = -math.inf,
+    workers: int = 1,
+    idle: int = TURNS,
 ) -> Schedule | None:
     """Improve a valid schedule by memetic search or else annealing for about `seconds`; return None if that fails.
 
-    The seconds become work, so that the same seed gives the same schedule on any machine. `enough` is that of
-    `search_from`.
+    The seconds become work, so that with one worker the same seed gives the same schedule on any machine. Memetic
+    search ends after `idle` of TURNS parts of them without a gain. `enough` is that of `search_from`.
     """
     if searches_windows(problem):
-        search = Memetic(problem, [start], seed, stopped)
-        search.run(seconds, enough)
+        search, turn, gained = Memetic(with_fixed_apart(problem), [start], seed, stopped, workers=workers), 0, 0
+        while turn < TURNS and turn - gained < idle and search.span > enough and not stopped():
+            before, turn = search.span, turn + 1
+            search.run(seconds / TURNS, enough)
+            gained = turn if search.span < before else gained
         return None if search.schedule is start else search.schedule
     return _annealed(problem, start, start, seconds, seed, stopped, enough)
+
+
+def quickly_improved(
+    problem: Problem, start: Schedule, seed: int, stopped: Callable[[], bool], enough: float
+) -> Schedule | None:
+    """Improve a valid schedule in milliseconds where memetic search applies: in many shops it then equals a bound."""
+    applies = searches_windows(problem)
+    return improved_start(problem, start, QUICK * problem.n_tasks, seed, stopped, enough=enough) if applies else None
 
 
 def _annealed(

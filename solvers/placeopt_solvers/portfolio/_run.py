@@ -16,6 +16,7 @@ from placeopt.model.schedule import Schedule, makespan
 from placeopt.protocol import Answer, Options, Termination
 from placeopt.proving.bound_prover import BoundProver
 
+from .._constructive.groups import with_fixed_apart
 from .._local_search.memetic import Memetic, mostly_grouped
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
@@ -51,6 +52,7 @@ class Tuning:
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
     exact_sequenced: float = 0.75  # share of CP-SAT if it runs first because no transfer takes time
+    first: float = 0.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
@@ -114,6 +116,7 @@ class Run(PortfolioRun):
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.memetic: Memetic | None = None
+        self.apart = with_fixed_apart(problem)  # for memetic search
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
@@ -136,7 +139,7 @@ class Run(PortfolioRun):
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
             if self.evolves:
-                trials = TUNING.evolving if mostly_grouped(problem) else 1  # while its first population forms
+                trials = TUNING.evolving if mostly_grouped(self.apart) else 1  # while its first population forms
                 self.operators.append(ImprovementOperator("memetic", self._evolve, True, trials))
             trials = 1 if self.evolves else TUNING.starts
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
@@ -146,7 +149,11 @@ class Run(PortfolioRun):
 
     def answer(self) -> Answer:
         """Return the best schedule and bound of all members, and why the run ended."""
-        self._run_heuristics()
+        self._offer_initial()
+        if self.sequenced and not self.stop_reason():
+            self._exact(TUNING.exact_first, TUNING.first)
+        if self.proved is None:
+            self._run_heuristics()
         self._bound_early()
         self._append(TUNING.appending)
         self._solve_blocks()
@@ -186,11 +193,13 @@ class Run(PortfolioRun):
                 seconds += self._evolve(self.best.schedule, TUNING.begin * self.span / 20, self.options.seed)
         self.worked += seconds
 
-    def _run_heuristics(self) -> None:
-        """Offer the initial schedule and those of the heuristics."""
+    def _offer_initial(self) -> None:
         initial = self.options.initial
         if initial is not None and valid(self.problem, initial):
             self.offer(initial, "initial")
+
+    def _run_heuristics(self) -> None:
+        """Offer the schedules of the heuristics."""
         for at, member in enumerate(affordable(self.problem, self.span)):
             # Heft always runs, regardless of the limit and the initial schedule.
             if at and self.stop_reason():
@@ -273,6 +282,7 @@ class Run(PortfolioRun):
             self.options,
             # With one worker, its work ends the turn, not the clock.
             time_limit=remaining if alone or (remaining is not None and remaining < seconds) else seconds,
+            nominal_limit=seconds,
             workers=self.threads,
             initial=self.best.schedule,
             on_progress=self.best.progress_callback("cp-sat"),
@@ -356,7 +366,7 @@ class Run(PortfolioRun):
         if search is None:
             starts = [start, *(schedule for schedule in self.found if schedule is not start)]
             offer = partial(self.offer, name="memetic")
-            self.memetic = search = Memetic(self.problem, starts, number, self.stopped, offer)
+            self.memetic = search = Memetic(self.apart, starts, number, self.stopped, offer)
         elif search.span > makespan(self.problem, start):
             search.add(start)
         search.workers = self.threads

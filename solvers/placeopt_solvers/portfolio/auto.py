@@ -5,12 +5,13 @@ economics approach to hard computational problems, Science 275, 1997, doi:10.112
 portfolios of algorithms). The order is:
 
 1. The exact passes make the problem smaller.
-2. Heuristics run, alone and after passes that join tasks, as far as the time limit allows; `single` always runs.
-3. Up to 64 tasks on identical devices are appended by their starts (`exact._chronological`), and again after CP-SAT.
+2. Where no transfer takes time, CP-SAT runs for half a second. It proves most small shops.
+3. Heuristics run, alone and after passes that join tasks, as far as the time limit allows; `single` always runs.
+4. Up to 64 tasks on identical devices are appended by their starts (`exact._chronological`), and again after CP-SAT.
    Where single tasks cut the graph, the blocks between them are solved (`series`).
-4. Annealing runs for a short time from each of the best schedules.
-5. CP-SAT runs if its model is small enough, from the best schedule so far. It may prove the optimum or infeasibility.
-6. Annealing, local search, large neighbourhood search and a sweep of windows take turns; those with a higher gain get
+5. Annealing runs for a short time from each of the best schedules.
+6. CP-SAT runs if its model is small enough, from the best schedule so far. It may prove the optimum or infeasibility.
+7. Annealing, local search, large neighbourhood search and a sweep of windows take turns; those with a higher gain get
    more. CP-SAT runs once more after the prover has ended.
 
 With two or more workers, a prover proves bounds in parallel; with one, bounds use the remaining time. The run ends as
