@@ -54,7 +54,7 @@ class Tuning:
 
 TUNING = Tuning()
 
-PATIENCE = 4_000
+PATIENCE = 2_500
 """Moves without a gain after which a tabu search ends."""
 
 
