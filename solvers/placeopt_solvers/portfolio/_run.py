@@ -49,7 +49,7 @@ class Tuning:
     exact_sequenced: float = 0.5  # share of CP-SAT if it runs first because no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
     begin_sequenced: float = 0.25  # the same, if no transfer takes time
-    persisting: float = 2.0  # this search ends at this multiple of the seconds up to its last gain
+    persisting: float = 3.0  # this search ends at this multiple of the seconds up to its last gain
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
