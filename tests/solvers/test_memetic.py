@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from placeopt_solvers._local_search.instance import make_instance
-from placeopt_solvers._local_search.memetic import TUNING, Memetic
+from placeopt_solvers._local_search.memetic import TUNING, Memetic, make_member
 from placeopt_solvers._starts.warm_start import best_start
 from test_search import constrained
 
@@ -128,6 +128,21 @@ def test_populations_end_and_begin_again() -> None:
     search.run(math.inf, 0)
     assert search.populations == 3
     assert search.evaluated > 3 * TUNING.size * 20
+
+
+def test_a_population_keeps_schedules_that_differ() -> None:
+    """Of two that mostly agree, the shorter one; many different ones may have the same makespan."""
+    problem = shop(5, 4, 3, 3)
+    search = Memetic(problem, [started(problem)], 0, lambda: False)
+    order, device = sequence(problem, search.schedule), search.schedule.device
+    other = np.where(np.arange(problem.n_tasks) < 4, (device + 1) % 3, device)
+    near = np.where(np.arange(problem.n_tasks) == order[-1], (device + 1) % 3, device)
+    for span, devices in ((50, device), (50, other), (51, device), (49, near), (52, other)):
+        search.found(span, order, devices)
+    assert [each.span for each in search._population] == [49, 50]
+    first, second = search._population
+    assert first.distance(second) >= TUNING.apart * problem.n_tasks
+    assert first.distance(make_member(0, order, near)) == 0
 
 
 def test_the_same_seed_gives_the_same_schedule_in_any_division_of_the_work() -> None:

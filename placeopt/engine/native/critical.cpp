@@ -159,12 +159,13 @@ bool CriticalPaths::allowed(Int i, Int d) const {
     return true;
 }
 
-// Visits the slots of task i on device d that certainly close no cycle, with the estimated longest path through it.
+// Visits the slots of task i on device d that certainly close no cycle, with the estimated longest path through it; none if all
+// estimates are above `most`.
 //
 // A path from consumer j of i to a task x means that x starts at the end of j or later. So i may be inserted behind x if x starts
 // before all consumers end and is none of them; likewise on the other side.
 template <class Visit>
-void CriticalPaths::each_slot(Int i, Int d, Visit&& visit) const {
+void CriticalPaths::each_slot(Int i, Int d, Int most, Visit&& visit) const {
     const auto& chain = chain_[d];
     const Int here = d == device[i] ? rank_[i] : NONE, count = static_cast<Int>(chain.size());
     Int ready = problem_.release[i], rest = 0, latest = -1, earliest = INT64_MAX, low = 0, high = count;
@@ -181,6 +182,7 @@ void CriticalPaths::each_slot(Int i, Int d, Visit&& visit) const {
         if (b == d) high = std::min(high, rank_[j]);
     }
     const Int own = problem_.ticks(i, d);
+    if (add(add(ready, own), rest) > most) return;
     if (here < 0) {
         // Starts and ends rise along a chain.
         const auto begins = chain.begin() + low, ends = chain.begin() + std::max(low, high);
@@ -224,7 +226,7 @@ Int CriticalPaths::drawn_device(Int i, bool near) {
 CriticalPaths::Move CriticalPaths::best_slot(Int i, Int d) {
     Move best{i, d, NONE, INT64_MAX};
     work += TIMING;
-    each_slot(i, d, [&](Int slot, Int length) {
+    each_slot(i, d, INT64_MAX, [&](Int slot, Int length) {
         ++work;
         if (length < best.length) best = {i, d, slot, length};
     });
@@ -241,7 +243,7 @@ CriticalPaths::Move CriticalPaths::choose() {
     Int ties = 0, others = 0;
     const auto consider = [&](Int i, Int d) {
         const bool tabu = until_[i * problem_.m + d] > round_;
-        each_slot(i, d, [&](Int slot, Int length) {
+        each_slot(i, d, best.task < 0 ? INT64_MAX : best.length, [&](Int slot, Int length) {
             ++work;
             if (tabu && length >= held) {
                 if (draw(++others) == 0) other = {i, d, slot, length};

@@ -58,7 +58,7 @@ private:
     void find_critical();
     bool allowed(Int i, Int d) const;
     template <class Visit>
-    void each_slot(Int i, Int d, Visit&& visit) const;
+    void each_slot(Int i, Int d, Int most, Visit&& visit) const;
     Int drawn_device(Int i, bool near);
     Move best_slot(Int i, Int d);
     Move choose();

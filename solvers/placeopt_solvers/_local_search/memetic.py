@@ -7,10 +7,11 @@ and their sources.
 
 A new schedule lies between two others: its order is that of the weighted means of the positions that tasks have in
 both orders, a topological order again, and each group is on its device in one of them. Departures from Peng et al.:
-this point replaces the path of swaps from one schedule to the other; no two schedules of a population have the same
-makespan; a population that no longer improves is replaced by a new one. If most tasks are in groups, which tabu search
-moves only to a few drawn devices, moves in windows improve each schedule first. They lead from one schedule to
-different ones, so that the population begins with given schedules instead of random ones.
+this point replaces the path of swaps from one schedule to the other; of two schedules that mostly agree, the population
+keeps the shorter one, since many different ones have the same makespan; a population that no longer improves is
+replaced by a new one. If most tasks are in groups, which tabu search moves only to a few drawn devices, moves in
+windows improve each schedule first. They lead from one schedule to different ones, so that the population begins with
+given schedules instead of random ones.
 
 This works without contention, deadlines, live memory and memory tiers, as `searches_windows` says.
 """
@@ -45,14 +46,15 @@ class Tuning:
     size: int = 10  # schedules of a population
     starts: int = 4  # given schedules, the shortest ones
     idle: int = 60  # new schedules without a better population after which a new one begins
-    mix: tuple[float, float] = (0.3, 0.7)  # least and largest weight of the second parent
+    mix: tuple[float, float] = (0.1, 0.4)  # least and largest weight of the second parent
+    apart: float = 0.2  # least share of the tasks that differ in device or predecessor on it, in two of a population
     rounds: int = 300  # moves in windows per task before tabu search, if most tasks are in groups
     rate: float = 1.5e8  # steps of work in a second of a slow core
 
 
 TUNING = Tuning()
 
-PATIENCE = 4_000
+PATIENCE = 2_500
 """Moves without a gain after which a tabu search ends."""
 
 
@@ -63,11 +65,30 @@ def mostly_grouped(problem: Problem) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A schedule of the population: the position (n,) of each task in a topological order, and its device (n,)."""
+    """A schedule of the population.
+
+    `place` (n,) is the position of each task in a topological order, `before` (n,) the task before it on its device,
+    or -1.
+    """
 
     span: int
     place: Int
     device: Int
+    before: Int
+
+    def distance(self, other: Member) -> int:
+        """Return the number of tasks that differ in device or in the task before them on it."""
+        return int(np.count_nonzero((self.device != other.device) | (self.before != other.before)))
+
+
+def make_member(span: int, order: Int, device: Int) -> Member:
+    """Return the schedule of a topological order (n,) and devices (n,)."""
+    place, before = np.empty_like(order), np.full_like(order, -1)
+    place[order] = np.arange(len(order))
+    queued = order[np.argsort(device[order], kind="stable")]
+    follows = device[queued[1:]] == device[queued[:-1]]
+    before[queued[1:][follows]] = queued[:-1][follows]
+    return Member(span, place, device, before)
 
 
 class Memetic:
@@ -138,19 +159,20 @@ class Memetic:
 
     def found(self, span: int, order: Int, device: Int) -> None:
         """Consider the result of a tabu search for the population."""
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        member = Member(span, place, device)
+        member = make_member(span, order, device)
+        near = TUNING.apart * len(order)
         with self._lock:
-            population, spans = self._population, [each.span for each in self._population]
-            self._idle += 1
-            if span in spans:
-                population[spans.index(span)] = member  # a schedule of another shape
-            elif len(population) < TUNING.size:
+            population, self._idle = self._population, self._idle + 1
+            rival = min(population, key=member.distance, default=None)
+            if rival is None or (member.distance(rival) >= near and len(population) < TUNING.size):
                 population.append(member)
-            elif span < max(spans):
-                population[spans.index(max(spans))] = member
-                self._idle = 0
+            else:
+                if member.distance(rival) >= near:
+                    rival = max(population, key=lambda each: each.span)
+                if span <= rival.span:
+                    population[population.index(rival)] = member
+                if span < rival.span:
+                    self._idle = 0
             if self._idle >= TUNING.idle + TUNING.size:
                 self._idle = 0
                 population.clear()

@@ -51,9 +51,11 @@ class Tuning:
     nodes: float = 2e6  # its nodes per second, over the number of devices
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
-    exact_sequenced: float = 0.75  # share of CP-SAT if it runs first because no transfer takes time
+    exact_sequenced: float = 0.5  # share of CP-SAT if it runs first because no transfer takes time
     first: float = 0.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
+    begin_sequenced: float = 0.25  # the same, if no transfer takes time
+    persisting: float = 3.0  # this search ends at this multiple of the seconds up to its last gain
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
@@ -141,9 +143,10 @@ class Run(PortfolioRun):
             if self.evolves:
                 trials = TUNING.evolving if mostly_grouped(self.apart) else 1  # while its first population forms
                 self.operators.append(ImprovementOperator("memetic", self._evolve, True, trials))
-            trials = 1 if self.evolves else TUNING.starts
-            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
-            self.operators.append(ImprovementOperator("local-search", self._descend))
+            if not self.sequenced:  # there, memetic search gains more
+                trials = 1 if self.evolves else TUNING.starts
+                self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
+                self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:
                 self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
 
@@ -158,7 +161,7 @@ class Run(PortfolioRun):
         self._append(TUNING.appending)
         self._solve_blocks()
         if self.sequenced and not self.stop_reason():
-            self._begin()
+            self._begin(TUNING.begin_sequenced)
             self._exact(TUNING.exact_sequenced, math.inf)
         if not self.stop_reason():
             with self.prover or nullcontext(), self.restarts or nullcontext():
@@ -172,7 +175,7 @@ class Run(PortfolioRun):
         small = self.problem.n_tasks <= TUNING.small
         first = not self.sequenced
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
-            (first and small and self.evolves, self._begin),
+            (first and small and self.evolves, lambda: self._begin(TUNING.begin)),
             (first and not small, lambda: self._search(TUNING.starts)),
             (first, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, lambda: self._append(TUNING.appending_again)),
@@ -184,13 +187,17 @@ class Run(PortfolioRun):
             if wanted and not self.stop_reason():
                 step()
 
-    def _begin(self) -> None:
+    def _begin(self, share: float) -> None:
         """Improve the best schedule by memetic search, as long as it gains."""
-        seconds, before = 0.0, None
-        while self.best.schedule is not None and seconds < TUNING.begin * self.span and self._value() != before:
+        seconds, gained = 0.0, 0.0
+        while self.best.schedule is not None and seconds < share * self.span and not self.stop_reason():
             before = self._value()
             with self.best.turn("memetic"):
                 seconds += self._evolve(self.best.schedule, TUNING.begin * self.span / 20, self.options.seed)
+            if self._value() != before:
+                gained = seconds
+            elif seconds > TUNING.persisting * gained:
+                break
         self.worked += seconds
 
     def _offer_initial(self) -> None:

@@ -11,8 +11,8 @@ portfolios of algorithms). The order is:
    Where single tasks cut the graph, the blocks between them are solved (`series`).
 5. Annealing runs for a short time from each of the best schedules.
 6. CP-SAT runs if its model is small enough, from the best schedule so far. It may prove the optimum or infeasibility.
-7. Annealing, local search, large neighbourhood search and a sweep of windows take turns; those with a higher gain get
-   more. CP-SAT runs once more after the prover has ended.
+7. Annealing and local search (neither in shops), memetic search, large neighbourhood search and a sweep of windows take
+   turns; those with a higher gain get more. CP-SAT runs once more after the prover has ended.
 
 With two or more workers, a prover proves bounds in parallel; with one, bounds use the remaining time. The run ends as
 soon as the gap limit is reached. With one worker, turns are measured in moves and in CP-SAT's deterministic time, so
