@@ -73,6 +73,19 @@ class TestOptimum:
             assert bound == makespan(problem, schedule) == least, f"case {case}"
             assert decided(problem, least) == (least, None), f"case {case}"
 
+    def test_of_parallel_edges_the_longest_counts(self) -> None:
+        # Two successors of one task would have to share its device; two edges to one successor need no more than one.
+        for payload in ([4, 7, 0], [7, 4, 0]):
+            problem = build_problem(
+                task_names=["a", "b", "c"],
+                device_names=["x", "y"],
+                duration=np.full((3, 2), 4),
+                edges=[(0, 2), (0, 2), (1, 2)],
+                payload=payload,
+                byte_ticks_num=np.ones((2, 2), dtype=np.int64),
+            )
+            assert decided(problem, 9)[0] == 8
+
     @pytest.mark.parametrize("kind", ["in-tree", "out-tree"])
     def test_trees_of_30_tasks_are_proved(self, kind: str) -> None:
         for devices in (2, 3, 4):

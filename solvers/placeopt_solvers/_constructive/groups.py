@@ -22,12 +22,12 @@ SEARCH_NODES = 20_000
 
 
 def with_fixed_apart(problem: Problem) -> Problem:
-    """Return the problem with a group of its own for each task that has one device: it stays with its group anyway.
+    """Return the problem without the groups all of whose tasks have one device: they stay together anyway.
 
-    Searches that move groups as a whole then treat such a task as a single one.
+    Searches that move groups as a whole then treat such tasks as single ones.
     """
-    fixed = problem.feasible.sum(axis=1) == 1
-    labels = np.where(fixed, problem.n_tasks + np.arange(problem.n_tasks), problem.group)
+    chooses = np.bincount(problem.group, problem.feasible.sum(axis=1) != 1) > 0
+    labels = np.where(chooses[problem.group], problem.group, problem.n_tasks + np.arange(problem.n_tasks))
     return replace(problem, group=by_first_appearance(labels))
 
 

@@ -32,6 +32,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, makespan, sequence
 
 from .._constructive.construction import construct_with_repair
+from .._constructive.groups import with_fixed_apart
 from .._constructive.priorities import ready_order
 from .._constructive.sequences import insert_tasks
 from .._runs.validity import valid
@@ -59,7 +60,8 @@ PATIENCE = 2_500
 
 
 def mostly_grouped(problem: Problem) -> bool:
-    """Whether most tasks are in a group with others."""
+    """Whether most tasks are in a group with others that moves to other devices."""
+    problem = with_fixed_apart(problem)
     return 2 * int((np.bincount(problem.group) > 1)[problem.group].sum()) > problem.n_tasks
 
 
@@ -109,8 +111,9 @@ class Memetic:
     ) -> None:
         self.problem, self.workers, self.patience = problem, workers, patience
         self._seed, self._stopped, self._better = seed, stopped, better
+        self.apart = with_fixed_apart(problem)
         self.grouped = mostly_grouped(problem)
-        self._instance = make_instance(problem)
+        self._instance = make_instance(self.apart)
         self._starts = sorted(starts, key=lambda each: makespan(problem, each))
         self.schedule = self._starts[0]
         del self._starts[TUNING.starts :]
@@ -202,8 +205,8 @@ class Memetic:
         """Return a schedule between two others."""
         weight = random.uniform(*TUNING.mix)
         order = np.argsort((1 - weight) * first.place + weight * second.place, kind="stable")
-        drawn = random.random(self.problem.n_groups) < weight
-        device = np.where(drawn[self.problem.group], second.device, first.device)
+        drawn = random.random(self.apart.n_groups) < weight
+        device = np.where(drawn[self.apart.group], second.device, first.device)
         return order, device if self._fits(device) else first.device
 
     def _fits(self, device: Int) -> bool:
@@ -247,7 +250,7 @@ class Lane:
 
     def _begin(self, order: Int, device: Int) -> None:
         """Begin with a schedule; if most tasks are in groups, windows improve it before tabu search."""
-        problem, self._open = self._search.problem, True
+        problem, self._open = self._search.apart, True
         self._state.load(order, device)
         if self._search.grouped:
             self._seed += 1

@@ -11,7 +11,6 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Clock, Options, Termination
 
-from .._constructive.groups import with_fixed_apart
 from .._constructive.sequences import heft
 from .._local_search.memetic import Memetic
 from .._local_search.search import any_start, rounds_in, search_from
@@ -102,7 +101,7 @@ def improved_start(
     search ends after `idle` of TURNS parts of them without a gain. `enough` is that of `search_from`.
     """
     if searches_windows(problem):
-        search, turn, gained = Memetic(with_fixed_apart(problem), [start], seed, stopped, workers=workers), 0, 0
+        search, turn, gained = Memetic(problem, [start], seed, stopped, workers=workers), 0, 0
         while turn < TURNS and turn - gained < idle and search.span > enough and not stopped():
             before, turn = search.span, turn + 1
             search.run(seconds / TURNS, enough)

@@ -16,7 +16,6 @@ from placeopt.model.schedule import Schedule, makespan
 from placeopt.protocol import Answer, Options, Termination
 from placeopt.proving.bound_prover import BoundProver
 
-from .._constructive.groups import with_fixed_apart
 from .._local_search.memetic import Memetic, mostly_grouped
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
@@ -118,7 +117,6 @@ class Run(PortfolioRun):
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.memetic: Memetic | None = None
-        self.apart = with_fixed_apart(problem)  # for memetic search
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
@@ -141,7 +139,7 @@ class Run(PortfolioRun):
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
             if self.evolves:
-                trials = TUNING.evolving if mostly_grouped(self.apart) else 1  # while its first population forms
+                trials = TUNING.evolving if mostly_grouped(problem) else 1  # while its first population forms
                 self.operators.append(ImprovementOperator("memetic", self._evolve, True, trials))
             if not self.sequenced:  # there, memetic search gains more
                 trials = 1 if self.evolves else TUNING.starts
@@ -373,7 +371,7 @@ class Run(PortfolioRun):
         if search is None:
             starts = [start, *(schedule for schedule in self.found if schedule is not start)]
             offer = partial(self.offer, name="memetic")
-            self.memetic = search = Memetic(self.apart, starts, number, self.stopped, offer)
+            self.memetic = search = Memetic(self.problem, starts, number, self.stopped, offer)
         elif search.span > makespan(self.problem, start):
             search.add(start)
         search.workers = self.threads
