@@ -162,8 +162,8 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
         entry["deadline"] = int(problem.deadline[i])
     if problem.due[i] != UNLIMITED:
         entry["due"] = {"by": int(problem.due[i]), "weight": int(problem.due_weight[i])}
-    if problem.price[i].any():
-        priced = np.flatnonzero(problem.price[i])
+    priced = np.flatnonzero(problem.price[i])
+    if priced.size or (i == 0 and "price" in problem.objective.metrics):  # this objective needs a stated price
         entry["price"] = {problem.device_names[d]: decimal(Fraction(int(problem.price[i, d]), NANO)) for d in priced}
     if problem.relocation[i].any():
         moved = np.flatnonzero(problem.relocation[i])

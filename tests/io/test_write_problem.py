@@ -98,6 +98,21 @@ def test_problems_after_passes(name: str) -> None:
     assert sum(map(is_kept, problems)) >= 10
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"devices": {"x": {"cores": 2}, "y": {"cores": 4}}, "tasks": {"a": {"time": {"x": 2, "y": 2}, "cores": 3}}},
+        {"resources": {"r": 2}, "tasks": {"a": {"time": 2, "uses": {"r": {"x": 3, "y": 1}}}}},
+        {"budgets": {"r": 2}, "tasks": {"a": {"time": 2, "uses": {"r": {"x": 3, "y": 1}}}, "b": {"time": 1}}},
+        {"tasks": {"a": {"time": 1}, "b": {"time": 1, "price": 0}}, "objective": "price"},
+        {"devices": {"x": {"price": 0}}, "tasks": {"a": {"time": 1}}, "objective": ["makespan", "price"]},
+    ],
+    ids=["too few cores", "too little of a resource", "too small a budget", "free task", "free device"],
+)
+def test_amounts_on_devices_that_cannot_run_a_task_and_prices_of_nothing(document: dict[str, Any]) -> None:
+    assert is_kept(po.compile({"placeopt": 1, "devices": {"x": {}, "y": {}}, **document}))
+
+
 def training_problem(_seed: int) -> po.Problem:
     return training_pipeline()
 

@@ -130,6 +130,13 @@ def test_populations_end_and_begin_again() -> None:
     assert search.evaluated > 3 * TUNING.size * 20
 
 
+def test_starts_take_work_where_no_task_can_move() -> None:
+    problem = po.compile({"placeopt": 1, "devices": {"x": {}}, "tasks": {"a": {"time": 1}}})
+    search = Memetic(problem, [started(problem)], 0, lambda: search.populations > 0)
+    search.run(0.001, 0)
+    assert search.populations == 0
+
+
 def test_a_population_keeps_schedules_that_differ() -> None:
     """Of two that mostly agree, the shorter one; many different ones may have the same makespan."""
     problem = shop(5, 4, 3, 3)

@@ -709,8 +709,18 @@ def test_trees_of_cases_compare_few_tasks(monkeypatch: pytest.MonkeyPatch) -> No
         task_names=[f"t{i}" for i in range(n)], device_names="de", duration=[[1, 1]] * n, feasible=feasible,
         separation=apart,
     )  # fmt: skip
-    with pytest.raises(CertificateError, match="the tree of cases takes more than 10,000 comparisons of tasks"):
+    with pytest.raises(CertificateError, match="the tree of cases takes more than 10,000 comparisons"):
         proved(made, "refutation", value=10 * n, proof=None)
+
+
+def test_trees_of_cases_compare_few_pairs_of_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refutation, "WORK", 10_000)
+    kinds = range(1, 101)
+    made = po.build_problem(
+        task_names="ab", edges=[(0, 1)], device_names=[f"d{k}" for k in kinds], duration=[list(kinds)] * 2
+    )
+    with pytest.raises(CertificateError, match="the tree of cases takes more than 10,000 comparisons"):
+        proved(made, "refutation", value=2, proof=None)
 
 
 def test_a_tree_of_many_tasks_has_decisions_that_close_a_part() -> None:

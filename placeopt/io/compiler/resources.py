@@ -77,8 +77,8 @@ def shared_resources(
         _check_capacity(parts, share, duration, feasible)
     if modes is not None:
         modes.notes = tuple(_unused_modes(modes, everything, able, feasible))
-        # Documents state only devices that remain feasible.
-        everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
+    # Documents state only devices that remain feasible.
+    everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     return assembled(everything, parallel, len(feasible))
 
 

@@ -35,7 +35,7 @@ PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": (
 """Kinds of decisions, with the names of their parts."""
 
 LARGEST, WORK = 1000, 500_000_000
-"""Tasks of a model with a tree, and pairs of tasks that are compared for it, at most."""
+"""Tasks of a model with a tree; comparisons for it, of two tasks or of two classes for an edge, at most."""
 
 
 class ClosedError(Exception):
@@ -47,12 +47,12 @@ Limit = Callable[[Model], int]
 
 
 def spending(error: Exception) -> Callable[[int], None]:
-    """Count pairs of tasks that are compared for a tree; raise the error beyond WORK."""
+    """Count comparisons for a tree; raise the error beyond WORK."""
     left = WORK
 
-    def spend(pairs: int) -> None:
+    def spend(comparisons: int) -> None:
         nonlocal left
-        left -= pairs
+        left -= comparisons
         if left < 0:
             raise error
 
@@ -62,10 +62,10 @@ def spending(error: Exception) -> Callable[[int], None]:
 def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Model:
     """A case, narrowed for schedules that end by its limit. Raises ClosedError if none is left.
 
-    `spend` gets about the number of pairs of tasks before they are compared.
+    `spend` gets about the number of comparisons before they are made.
     """
     while True:
-        spend(model.n**2)
+        spend(model.n**2 + len(model.edges) * model.k**2)
         if not model.possible or len(model.order) < model.n:
             raise ClosedError
         limit = limit_of(model)
@@ -219,7 +219,7 @@ def refute(said: Said, limit_of: Limit) -> None:
     if model.n > LARGEST:
         raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
-    over = f"{said.where}: the tree of cases takes more than {WORK:,} comparisons of tasks"
+    over = f"{said.where}: the tree of cases takes more than {WORK:,} comparisons"
     spend = spending(CertificateError(over))
     while pending:
         case, node, at = pending.pop()

@@ -51,6 +51,7 @@ class Tuning:
     apart: float = 0.2  # least share of the tasks that differ in device or predecessor on it, in two of a population
     rounds: int = 300  # moves in windows per task before tabu search, if most tasks are in groups
     rate: float = 1.5e8  # steps of work in a second of a slow core
+    start: int = 150_000  # steps of a start: those of its tabu search, if these are more
 
 
 TUNING = Tuning()
@@ -241,10 +242,11 @@ class Lane:
             last -= self._move_in_windows(last - state.work, enough)
             if self._windows is not None:
                 return
-            begun = state.held
+            begun, worked = state.held, state.work
             search.evaluated += state.search(search.patience, max(last - state.work, 0), enough, stop)
             search.report(state.held, self._best)
             self._open = state.work >= last and state.held < begun
+            last -= max(TUNING.start - (state.work - worked), 0)
             if not self._open:
                 search.found(state.held, state.best_order.copy(), state.best_device.copy())
 
