@@ -48,6 +48,9 @@ PATIENCE, GAIN, CLOSE = 0.1, 0.95, 0.01
 """Share of the time limit after which a run that had its share of the time ends unless the gap becomes smaller, by
 this factor; a run with a gap below the last number continues."""
 
+FEWEST = 4
+"""Threads below which a block problem has only one: CP-SAT then uses the others for schedules instead of bounds."""
+
 LANES, POLL = 1000, 0.1
 """Maximum number of attempts in a pool at the same time, and seconds between two checks whether to stop."""
 
@@ -396,8 +399,12 @@ class SeriesRun(SolveRun):
             return
         least = min((found.seconds, found.attempts) for found, _ in needed)
         chosen = [each for each in needed if (each[0].seconds, each[0].attempts) == least]
+        if len(chosen) < self.options.workers and boxes is not None:
+            others = self._others({id(found) for found, _ in needed}, least[0])
+            chosen += self._needed(islice(others, self.options.workers - len(chosen)))
         lanes = min(self.options.workers, len(chosen))
-        workers = max(self.options.workers // lanes, 1)
+        workers = self.options.workers // lanes
+        workers = workers if workers >= FEWEST else 1
         if lanes == 1:
             for found, enough in chosen:
                 self._attempt(found, enough, workers)
@@ -470,6 +477,10 @@ class SeriesRun(SolveRun):
         if found.priced and found.attempts == 1:
             self._approach(found, enough)
             return
+        if not found.priced:
+            found.equal.share(found)
+            if found.solved or found.lower >= enough:
+                return
         seconds = FIRST if found.seconds == 0 else found.seconds * GROWTH
 
         def stopped() -> bool:
@@ -503,9 +514,8 @@ class SeriesRun(SolveRun):
             with self.local:
                 if self.stopped() or self.over.is_set() or (pool is not None and not pool.slots()):
                     return
-                answer = self.solve(
-                    found.problem, options(workers if pool is None else 1, planned=self.options.workers == 1)
-                )
+                workers = workers if pool is None else 1
+                answer = self.solve(found.problem, options(workers, planned=workers == 1))
         found.seconds = seconds
         self.attempts += 1
         if not stopped():  # no schedule of a problem that is left because of its bound is used
