@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,6 @@ from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import simplified
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, BlockBound, Blocks, Clock, Options, Progress, Termination
 from placeopt.protocol.pool import Pool
 from placeopt.protocol.remote import Solve, submitted
@@ -44,7 +43,7 @@ LEAST, LARGEST, SHARE = 24, 120, 0.8
 QUICK, EARLY = 2e-3, 0.1
 """Seconds to bound an arc, and the largest share of the time limit for that."""
 
-PATIENCE, GAIN, CLOSE = 0.1, 0.95, 0.01
+PATIENCE, GAIN, CLOSE = 0.1, 0.95, 0.03
 """Share of the time limit after which a run that had its share of the time ends unless the gap becomes smaller, by
 this factor; a run with a gap below the last number continues."""
 
@@ -568,18 +567,17 @@ class SeriesRun(SolveRun):
     def _join(self, path: Path, width: int) -> None:
         """Join known schedules, and keep the result if it is feasible and better."""
         guide = [(step.box.arc, _shortest(step.box)) for step in path.steps]
-        self._keep(
-            joined(self.problem, self.series, self.blocks, self.bounded, guide, width if any(self.bounded) else 1)
-        )
+        self._keep_joined(guide, width if any(self.bounded) else 1)
 
     def _fit(self, width: int) -> None:
         """Join known schedules on a shortest path that fits into memory, and keep the result if it is better."""
         guide = fitting(self.blocks, self.memory, self._known())
         if guide is not None:
-            self._keep(joined(self.problem, self.series, self.blocks, self.bounded, guide, width))
+            self._keep_joined(guide, width)
 
-    def _keep(self, schedule: Schedule | None) -> None:
-        """Keep a schedule if it is feasible and better."""
+    def _keep_joined(self, guide: Sequence[tuple[Arc, Known | None]], width: int) -> None:
+        """Join known schedules along a guide, and keep the result if it is feasible and better."""
+        schedule = joined(self.problem, self.series, self.blocks, self.bounded, guide, width, self._known())
         if schedule is not None:
             for form in valid_forms(self.problem, schedule):
                 self.best.offer(form, "series")
