@@ -452,3 +452,31 @@ def test_an_impossible_block_is_proof_of_infeasibility() -> None:
     assert series is not None
     answer = SeriesRun(broken, Options(time_limit=60), series, by_cp_sat).answer()
     assert answer.termination is Termination.INFEASIBLE
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_block_problems_share_bounds_and_schedules_where_memory_is_scarcer(seed: int) -> None:
+    rng = np.random.default_rng(500 + seed)
+    whole = cut_rich(rng, memory=True)
+    equal = EqualArcs(whole.memory, binding_devices(whole))
+    scarcer = [whole.capacity - rng.integers(0, 9, whole.n_devices) for _ in range(4)]
+    problems = [whole, *(rebuilt(whole, capacity=each)[0] for each in scarcer)]
+    best: list[int | None] = []
+    for problem in problems:
+        found, answer = equal.problem(problem), by_cp_sat(problem, Options(time_limit=60))
+        equal.share(found)
+        best.append(None if answer.bound is None or answer.schedule is None else int(answer.bound))
+        if answer.schedule is None or best[-1] is None:
+            assert answer.termination is Termination.INFEASIBLE
+            assert found.schedule is None
+            continue
+        assert found.lower <= best[-1] <= found.upper
+        assert found.schedule is None or valid(problem, found.schedule)
+        larger = [
+            value
+            for other, value in zip(problems, best[:-1], strict=False)
+            if (other.capacity >= problem.capacity).all() and value is not None
+        ]
+        assert found.lower >= max(larger, default=0)
+        found.lower = best[-1]
+        found.offer(answer.schedule)

@@ -16,6 +16,7 @@ import numpy as np
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.paths import critical_path, windows
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.memory import fits
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term, devices_by_class
 from placeopt.model.schedule import Schedule, makespan
@@ -27,10 +28,6 @@ from .cuts import Block
 
 NEVER = 1 << 61
 """Length of an arc that no schedule has; the sum of two does not overflow."""
-
-SMALL = 0.01
-"""Ranges of bytes below this share of the capacity are divided at the bytes of the known schedule, others halved."""
-
 
 PRICED = Objective(((Term("makespan"), Term("relocation")),))
 """Objective of priced block problems: their prices are costs of relocation."""
@@ -119,6 +116,22 @@ class EqualArcs:
                 classes = classes_of(problem if charge is None else inflated(problem, charge))
                 found.lower = min(critical_path(classes, windows(classes))[0], NEVER)
         return found
+
+    def share(self, found: BlockProblem) -> None:
+        """Give a block problem without prices the bounds of those with as much memory, and the best schedule that fits.
+
+        Its problem differs from theirs in capacities only, so each of its schedules is one of theirs.
+        """
+        problem = found.problem
+        for other in list(self.problems.values()):
+            if not other.priced and (other.problem.capacity >= problem.capacity).all():
+                found.lower = max(found.lower, other.lower)
+        for known in self.known:
+            if known.ticks >= found.upper:
+                return
+            if known.schedule is not None and fits(problem, known.schedule):
+                found.offer(known.schedule)
+                return
 
     def offer(self, problem: Problem, schedule: Schedule) -> None:
         """Keep a feasible schedule unless another one dominates it."""
@@ -400,10 +413,12 @@ class Arcs:
         return int(self.memory[box.problem.schedule.device == device].sum())
 
     def split(self, box: Box, device: int) -> None:
-        """Divide the range of a box on a device, so that the known schedule is in the upper half."""
-        held, low = self.held(box, device), box.low.get(device, 0)
-        at = (low + held) // 2 if held - low > SMALL * int(self.part.problem.capacity[device]) else held - 1
-        assert low <= at < held
+        """Divide the range of a box on a device below the bytes of the known schedule.
+
+        If no schedule with fewer bytes is short enough, one solve shows this; halves of the range need several.
+        """
+        at = self.held(box, device) - 1
+        assert box.low.get(device, 0) <= at
         fewer = replace(box, high={**box.high, device: at}, lower=box.length, problem=None)
         self.boxes.append(fewer)
         box.low = {**box.low, device: at + 1}

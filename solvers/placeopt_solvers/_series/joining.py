@@ -34,12 +34,13 @@ def joined(
     bounded: Bool,
     guide: Sequence[tuple[Arc, Known | None]],
     width: int,
+    below: int,
 ) -> Schedule | None:
     """Return a short schedule that consists of known schedules of blocks and fits into memory; None if none is found.
 
     A beam search over the cuts: partial paths are sorted by their ticks and the least ticks of known schedules after
-    them; `width` of them are kept at each cut. Without memory that can bind, the first one is the shortest path. The
-    partial path along `guide`, a known schedule of an arc for each block, is kept, too.
+    them; `width` of them whose sum is less than `below` are kept at each cut. Without memory that can bind, the first
+    one is the shortest path. The partial path along `guide`, a known schedule of an arc for each block, is kept, too.
     """
     after = _remaining(blocks)
     if 0 not in after[0]:
@@ -57,6 +58,8 @@ def joined(
         for partial in beam:
             start = 0 if partial.device < 0 else int(problem.device_class[partial.device])
             for arc, known in options.get(start, ()):
+                if partial.ticks + known.ticks + after[k + 1][arc.end] >= below:
+                    continue
                 for step in _steps(problem, arc, known, partial, members, bounded):
                     found.append((step.ticks + after[k + 1][arc.end], step))
                     if partial is guided and arc is guide[k][0] and known is guide[k][1]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,6 @@ from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import simplified
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, BlockBound, Blocks, Clock, Options, Progress, Termination
 from placeopt.protocol.pool import Pool
 from placeopt.protocol.remote import Solve, submitted
@@ -44,9 +43,12 @@ LEAST, LARGEST, SHARE = 24, 120, 0.8
 QUICK, EARLY = 2e-3, 0.1
 """Seconds to bound an arc, and the largest share of the time limit for that."""
 
-PATIENCE, GAIN, CLOSE = 0.1, 0.95, 0.01
+PATIENCE, GAIN, CLOSE = 0.1, 0.95, 0.03
 """Share of the time limit after which a run that had its share of the time ends unless the gap becomes smaller, by
 this factor; a run with a gap below the last number continues."""
+
+FEWEST = 4
+"""Threads below which a block problem has only one: CP-SAT then uses the others for schedules instead of bounds."""
 
 LANES, POLL = 1000, 0.1
 """Maximum number of attempts in a pool at the same time, and seconds between two checks whether to stop."""
@@ -396,8 +398,12 @@ class SeriesRun(SolveRun):
             return
         least = min((found.seconds, found.attempts) for found, _ in needed)
         chosen = [each for each in needed if (each[0].seconds, each[0].attempts) == least]
+        if len(chosen) < self.options.workers and boxes is not None:
+            others = self._others({id(found) for found, _ in needed}, least[0])
+            chosen += self._needed(islice(others, self.options.workers - len(chosen)))
         lanes = min(self.options.workers, len(chosen))
-        workers = max(self.options.workers // lanes, 1)
+        workers = self.options.workers // lanes
+        workers = workers if workers >= FEWEST else 1
         if lanes == 1:
             for found, enough in chosen:
                 self._attempt(found, enough, workers)
@@ -470,6 +476,10 @@ class SeriesRun(SolveRun):
         if found.priced and found.attempts == 1:
             self._approach(found, enough)
             return
+        if not found.priced:
+            found.equal.share(found)
+            if found.solved or found.lower >= enough:
+                return
         seconds = FIRST if found.seconds == 0 else found.seconds * GROWTH
 
         def stopped() -> bool:
@@ -503,9 +513,8 @@ class SeriesRun(SolveRun):
             with self.local:
                 if self.stopped() or self.over.is_set() or (pool is not None and not pool.slots()):
                     return
-                answer = self.solve(
-                    found.problem, options(workers if pool is None else 1, planned=self.options.workers == 1)
-                )
+                workers = workers if pool is None else 1
+                answer = self.solve(found.problem, options(workers, planned=workers == 1))
         found.seconds = seconds
         self.attempts += 1
         if not stopped():  # no schedule of a problem that is left because of its bound is used
@@ -558,18 +567,17 @@ class SeriesRun(SolveRun):
     def _join(self, path: Path, width: int) -> None:
         """Join known schedules, and keep the result if it is feasible and better."""
         guide = [(step.box.arc, _shortest(step.box)) for step in path.steps]
-        self._keep(
-            joined(self.problem, self.series, self.blocks, self.bounded, guide, width if any(self.bounded) else 1)
-        )
+        self._keep_joined(guide, width if any(self.bounded) else 1)
 
     def _fit(self, width: int) -> None:
         """Join known schedules on a shortest path that fits into memory, and keep the result if it is better."""
         guide = fitting(self.blocks, self.memory, self._known())
         if guide is not None:
-            self._keep(joined(self.problem, self.series, self.blocks, self.bounded, guide, width))
+            self._keep_joined(guide, width)
 
-    def _keep(self, schedule: Schedule | None) -> None:
-        """Keep a schedule if it is feasible and better."""
+    def _keep_joined(self, guide: Sequence[tuple[Arc, Known | None]], width: int) -> None:
+        """Join known schedules along a guide, and keep the result if it is feasible and better."""
+        schedule = joined(self.problem, self.series, self.blocks, self.bounded, guide, width, self._known())
         if schedule is not None:
             for form in valid_forms(self.problem, schedule):
                 self.best.offer(form, "series")

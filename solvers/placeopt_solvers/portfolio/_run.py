@@ -305,10 +305,13 @@ class Run(PortfolioRun):
             self.proved = answer.termination
 
     def _search(self, most: int | None) -> None:
-        """Run turns of the operators, for the planned work or until the time limit, and at most `most` turns."""
-        work = TUNING.searching * self.span if self.options.workers == 1 else self.span
-        endless = self.options.workers > 1 and self.clock.limit is not None
+        """Run turns of the operators, for the planned work or until the time limit, and at most `most` turns.
+
+        Without a prover, bounds use the remaining time.
+        """
         prover = self.prover
+        work = TUNING.searching * self.span if prover is None else self.span
+        endless = prover is not None and self.clock.limit is not None
         asked = False
         while (endless or self.worked < work) and not self.stop_reason() and (most is None or self.turns < most):
             self._collect()
