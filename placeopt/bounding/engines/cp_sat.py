@@ -18,6 +18,7 @@
                 the memory is used up (1 of 20,000 small models). It starts again with a relaxation.
     symmetry    The search for symmetries in its presolve ends with an IndexError for 1 of 20,000 small models. CP-SAT
                 then starts again without it.
+    precedences With `use_dynamic_precedence_in_disjunctive`, CP-SAT may abort the process. Nothing sets it.
     signals     CP-SAT handles SIGINT itself unless `catch_sigint_signal` is off. It runs in a separate thread
                 (`placeopt.bounding.engines.watching`), so that Ctrl-C and `should_stop` reach the caller.
     callbacks   An exception must not unwind C++ frames. It is stored, ends the run, and is raised to the caller.

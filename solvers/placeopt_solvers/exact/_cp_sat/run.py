@@ -278,7 +278,7 @@ class CpSatRun(ExactRun["Expression"]):
     def _linearization(self, depth: int) -> int:
         """Return the level that was fastest in measurements: none for times, a full one for the costs of transfers.
 
-        With several workers CP-SAT tries every level anyway.
+        With several workers it has no effect: then CP-SAT runs a search with a level of 1, and from six on one of 0.
         """
         if self.settings.linearization_level is not None:
             return self.settings.linearization_level
