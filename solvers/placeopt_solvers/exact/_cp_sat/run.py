@@ -92,7 +92,7 @@ class CpSatRun(ExactRun["Expression"]):
         if problem.alignment is not None:  # schedules of heuristics and of other models have no offsets
             settings = settings.model_copy(update=dict.fromkeys(("hint", "series", "pool", "forks"), False))
         self.settings = settings
-        if options.workers > 1 and not settings.deterministic:
+        if self.threads > 1:
             self.varies_by = "threads"
 
     def answer(self) -> Answer:
@@ -184,7 +184,7 @@ class CpSatRun(ExactRun["Expression"]):
             fork,
             math.ceil(least / fork.weight),
             most,
-            workers=1 if self.settings.deterministic else self.options.workers,
+            workers=self.threads,
             seconds=longest if remaining is None else remaining * (share if work is None else 1.0),
             work=None if work is None else work * share,
         )
@@ -229,9 +229,15 @@ class CpSatRun(ExactRun["Expression"]):
         """Return whether a search improved the best schedule. It finds more from `start` than from one of CP-SAT."""
         assert start is not None  # `_searching`
         enough = sufficient(self.problem, float(least))
-        workers = 1 if self.settings.deterministic else self.options.workers
         found = improved_start(
-            self.problem, start, seconds, self.options.seed, self.stopped, enough=enough, workers=workers, idle=IDLE
+            self.problem,
+            start,
+            seconds,
+            self.options.seed,
+            self.stopped,
+            enough=enough,
+            workers=self.threads,
+            idle=IDLE,
         )
         return found is not None and self.best.offer(found, "search")
 
@@ -244,11 +250,10 @@ class CpSatRun(ExactRun["Expression"]):
         start = None if self.best.schedule is None else self.pools.pooled(self.best.schedule)
         if start is not None and self.settings.symmetry:
             start = relabelled(self.pools.problem, start)
-        workers = 1 if self.settings.deterministic else self.options.workers
         parameters: dict[str, object] = {
             "linearization_level": self._linearization(depth),
             "interleave_search": self.settings.deterministic,
-            **self._strategies(depth, workers),
+            **self._strategies(depth),
         }
         if self.model.base.size > PROBED:
             parameters["cp_model_probing_level"] = 0
@@ -264,7 +269,7 @@ class CpSatRun(ExactRun["Expression"]):
             seconds=self.clock.remaining,
             seed=self.options.seed,
             # On several threads, turns give equally good schedules in any order.
-            workers=workers,
+            workers=self.threads,
             should_stop=self.options.should_stop,
             parameters=parameters,
         )
@@ -274,6 +279,11 @@ class CpSatRun(ExactRun["Expression"]):
         if outcome.status == "MODEL_INVALID":
             raise self.contradiction(f"CP-SAT rejects the model: {self.model.base.cp.validate()}")
         return LevelOutcome(outcome.status == "INFEASIBLE", outcome.bound, lambda: self._why(outcome.stopped))
+
+    @property
+    def threads(self) -> int:
+        """Return the number of threads of each search."""
+        return 1 if self.settings.deterministic else self.options.workers
 
     def _linearization(self, depth: int) -> int:
         """Return the level that was fastest in measurements: none for times, a full one for the costs of transfers.
@@ -287,7 +297,7 @@ class CpSatRun(ExactRun["Expression"]):
             return 0
         return 2 if metrics & {"total_cost", "energy"} else 1
 
-    def _strategies(self, depth: int, workers: int) -> dict[str, object]:
+    def _strategies(self, depth: int) -> dict[str, object]:
         """Return parameters for the makespan of shops, where no transfer takes time.
 
         With two workers, a search without a linear relaxation replaces those in neighbourhoods of schedules: it proves
@@ -298,9 +308,9 @@ class CpSatRun(ExactRun["Expression"]):
             return {}
         fixed = self.problem.feasible.sum(axis=1) == 1
         parameters: dict[str, object] = {"use_strong_propagation_in_disjunctive": bool(fixed.mean() >= FIXED)}
-        if workers > 1:
+        if self.threads > 1:
             parameters["extra_subsolvers"] = ["no_lp"]
-            parameters["num_full_subsolvers"] = 2 if workers == 2 else 0  # 0: CP-SAT chooses
+            parameters["num_full_subsolvers"] = 2 if self.threads == 2 else 0  # 0: CP-SAT chooses
         return parameters
 
     def _why(self, stopped: bool) -> Termination:
