@@ -9,9 +9,9 @@ A new schedule lies between two others: its order is that of the weighted means 
 both orders, a topological order again, and each group is on its device in one of them. Departures from Peng et al.:
 this point replaces the path of swaps from one schedule to the other; of two schedules that mostly agree, the population
 keeps the shorter one, since many different ones have the same makespan; a population that no longer improves is
-replaced by a new one. If most tasks are in groups, which tabu search moves only to a few drawn devices, moves in
-windows improve each schedule first. They lead from one schedule to different ones, so that the population begins with
-given schedules instead of random ones.
+replaced by a larger one, because small ones are sooner good and large ones better in the end. If most tasks are in
+groups, which tabu search moves only to a few drawn devices, moves in windows improve each schedule first. They lead
+from one schedule to different ones, so that the population begins with given schedules instead of random ones.
 
 This works without contention, deadlines, live memory and memory tiers, as `searches_windows` says.
 """
@@ -44,9 +44,10 @@ from .windows import PLAN, WindowSearch
 class Tuning:
     """Parameters; `benchmarks/shops.py` measures their effect."""
 
-    size: int = 10  # schedules of a population
+    size: int = 10  # schedules of the first population
+    growth: float = 1.5  # size of the next one, relative to the last
     starts: int = 4  # given schedules, the shortest ones
-    idle: int = 60  # new schedules without a better population after which a new one begins
+    idle: int = 20  # new schedules per member without a better population after which a new one begins
     mix: tuple[float, float] = (0.1, 0.4)  # least and largest weight of the second parent
     apart: float = 0.2  # least share of the tasks that differ in device or predecessor on it, in two of a population
     rounds: int = 300  # moves in windows per task before tabu search, if most tasks are in groups
@@ -121,6 +122,7 @@ class Memetic:
         self._given = tuple(self._starts)
         self.span = makespan(problem, self.schedule)
         self._population: list[Member] = []
+        self._size = TUNING.size
         self._idle = self.populations = self.evaluated = 0
         self._lock = threading.Lock()
         self._lanes = [Lane(self, seed)]
@@ -152,8 +154,8 @@ class Memetic:
     def next_start(self, random: np.random.Generator) -> tuple[Int, Int]:
         """Return an order (n,) and devices (n,) to improve next: of a start, a random schedule, or a new one."""
         with self._lock:
-            if len(self._population) >= TUNING.size and not self._starts:
-                first, second = (self._population[at] for at in random.choice(TUNING.size, 2, replace=False))
+            if len(self._population) >= self._size and not self._starts:
+                first, second = (self._population[at] for at in random.choice(self._size, 2, replace=False))
                 return self._between(random, first, second)
             start = self._starts.pop(0) if self._starts else None
         if start is None and not self.grouped:
@@ -168,7 +170,7 @@ class Memetic:
         with self._lock:
             population, self._idle = self._population, self._idle + 1
             rival = min(population, key=member.distance, default=None)
-            if rival is None or (member.distance(rival) >= near and len(population) < TUNING.size):
+            if rival is None or (member.distance(rival) >= near and len(population) < self._size):
                 population.append(member)
             else:
                 if member.distance(rival) >= near:
@@ -177,8 +179,9 @@ class Memetic:
                     population[population.index(rival)] = member
                 if span < rival.span:
                     self._idle = 0
-            if self._idle >= TUNING.idle + TUNING.size:
+            if self._idle >= TUNING.idle * self._size:
                 self._idle = 0
+                self._size = int(TUNING.growth * self._size)
                 population.clear()
                 self.populations += 1
                 if self.populations % 2 == 0:

@@ -51,6 +51,8 @@ class Tuning:
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
     exact_sequenced: float = 0.5  # share of CP-SAT if it runs first because no transfer takes time
+    silent: float = 0.2  # share of this turn after which it ends without a gain, with several threads
+    silent_least: float = 5.0  # seconds of this at least
     first: float = 0.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
     begin_sequenced: float = 0.25  # the same, if no transfer takes time
@@ -117,6 +119,7 @@ class Run(PortfolioRun):
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.memetic: Memetic | None = None
+        self.examined: float | None = None  # the best value after CP-SAT ran last
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
@@ -291,6 +294,7 @@ class Run(PortfolioRun):
             workers=self.threads,
             initial=self.best.schedule,
             on_progress=self.best.progress_callback("cp-sat"),
+            should_stop=self._silent(seconds, size) if self.sequenced and not alone else self.options.should_stop,
             pool=None,  # searches use it
         )
         work = seconds / (TUNING.unit + size / TUNING.weight) if alone else None
@@ -301,8 +305,22 @@ class Run(PortfolioRun):
                 self.offer(answer.schedule, "cp-sat")
             if answer.bound is not None and self.best.schedule is not None:
                 self.best.raise_bound(answer.bound, "cp-sat")
+        self.examined = self._value()
         if answer.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
             self.proved = answer.termination
+
+    def _silent(self, seconds: float, size: int) -> Callable[[], bool]:
+        """Return a function that stops a turn of CP-SAT on request, or after a long time without a gain."""
+        most = TUNING.building * size + max(TUNING.silent * seconds, TUNING.silent_least)
+        known, since = self.best.standing, self.clock.elapsed
+
+        def stop() -> bool:
+            nonlocal known, since
+            if self.best.standing != known:
+                known, since = self.best.standing, self.clock.elapsed
+            return self.options.should_stop() or self.clock.elapsed > since + most
+
+        return stop
 
     def _search(self, most: int | None) -> None:
         """Run turns of the operators, for the planned work or until the time limit, and at most `most` turns.
@@ -317,8 +335,9 @@ class Run(PortfolioRun):
             self._collect()
             self._restart()
             self._turn()
-            if prover is not None and not asked and not prover.busy and not self.stop_reason():
-                # With more threads, CP-SAT may prove a bound that it did not prove before.
+            again = not self.sequenced or self._value() != self.examined
+            if prover is not None and not asked and not prover.busy and again and not self.stop_reason():
+                # With more threads or a better schedule, CP-SAT may prove a bound that it did not prove before.
                 self._exact(TUNING.exact)
                 asked = True
 

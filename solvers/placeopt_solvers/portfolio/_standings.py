@@ -70,6 +70,11 @@ class Standings(Incumbent):
 
         return report
 
+    @property
+    def standing(self) -> tuple[Value | None, Value | None]:
+        """The best value of the first level, also of a running member, and its bound."""
+        return self._best_value(), self.bound
+
     def table(self) -> list[dict[str, Any]]:
         """Return the entries as plain data."""
         return [
