@@ -56,6 +56,8 @@ class Tuning:
     first: float = 0.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
     begin_sequenced: float = 0.25  # the same, if no transfer takes time
+    begin_least: float = 0.03  # share of this search at least, without a gain
+    polishing: float = 0.1  # share of a turn of large neighbourhoods after it, if no transfer takes time
     persisting: float = 3.0  # this search ends at this multiple of the seconds up to its last gain
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
@@ -163,6 +165,7 @@ class Run(PortfolioRun):
         self._solve_blocks()
         if self.sequenced and not self.stop_reason():
             self._begin(TUNING.begin_sequenced)
+            self._polish()
             self._exact(TUNING.exact_sequenced, math.inf)
         if not self.stop_reason():
             with self.prover or nullcontext(), self.restarts or nullcontext():
@@ -197,9 +200,17 @@ class Run(PortfolioRun):
                 seconds += self._evolve(self.best.schedule, TUNING.begin * self.span / 20, self.options.seed)
             if self._value() != before:
                 gained = seconds
-            elif seconds > TUNING.persisting * gained:
+            elif seconds > max(TUNING.persisting * gained, TUNING.begin_least * self.span):
                 break
         self.worked += seconds
+
+    def _polish(self) -> None:
+        """Improve the best schedule by large neighbourhood search as long as it gains: in shops, it soon does."""
+        for operator in self.operators:
+            while operator.name == "lns" and self.best.schedule is not None and not self.stop_reason():
+                self._take(operator, self.best.schedule, TUNING.polishing * self.span)
+                if not operator.rate:
+                    break
 
     def _offer_initial(self) -> None:
         initial = self.options.initial
@@ -363,11 +374,13 @@ class Run(PortfolioRun):
         able = able or [ImprovementOperator("annealing", self._anneal)]
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
+        self._take(operator, start, self.length * (operator.trial if operator.rate is None else 1))
+
+    def _take(self, operator: ImprovementOperator, start: Schedule, seconds: float) -> None:
+        """Run a turn of an operator."""
         before = self._value()
         with self.best.turn(operator.name):
-            seconds = operator.turn(
-                start, self.length * (operator.trial if operator.rate is None else 1), self.options.seed + self.turns
-            )
+            seconds = operator.turn(start, seconds, self.options.seed + self.turns)
         self.worked += seconds
         operator.learn(before, self._value(), seconds)
         self.turns += 1
