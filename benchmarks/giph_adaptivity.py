@@ -10,7 +10,7 @@ A network of 20 devices loses two devices, loses two more, gains two, and gains 
 to 20 devices. New devices are slower: on average half the speed, half the bandwidth and twice the delay. Each hardware
 feature is always supported by some device. Graphs are drawn from the released test set, and networks from the released
 generator; the paper uses 20 graphs on one network. With --released, networks and graphs are those of the released code
-(`placeopt.generate.giph.adaptivity` explains both versions).
+(`giph_changes.py` explains both versions).
 
 After each change, every search has 2 |V| steps. A policy continues from its own placement before the change, with the
 tasks of lost devices on random devices. `random` draws further placements in addition to this one. `heft` and `peft`
@@ -33,13 +33,13 @@ from typing import Any
 
 import numpy as np
 from claims import Claim
+from giph_changes import DEVICES, adaptivity_graphs, paper_changes, released_changes
 from giph_paper import below, near
 from giph_sets import interval
 from rich.table import Table
 from shown import show, show_claims
 
 import placeopt as po
-from placeopt.generate.giph.adaptivity import DEVICES, adaptivity_graphs, paper_changes, released_changes
 from placeopt.generate.giph.released import GIGA, DeviceNetwork, problem_document
 from placeopt.generate.giph.sets import case_set
 from placeopt.generate.networks import Document

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.allocation.bounds import HeightBound, height_bound, live_sums
-from placeopt.allocation.problem import Buffers, build_buffers
-from placeopt.allocation.sections import Sections, components, sections_of
+from placeopt.allocation.problem import Buffers, Sections, build_buffers, components, sections_of
 from placeopt.allocation.verification import AllocationReport, verify_allocation
 from placeopt.engine import Stop, first_fit, fit_buffers, lower_height
 from placeopt.errors import InternalError, UsageError

@@ -14,19 +14,16 @@ from placeopt.cli.commands import (
     compare,
     exchange,
     generate,
-    losses,
-    pareto,
     plans,
     plot,
     problems,
     profile,
-    replace,
     run,
     serve,
     solve,
+    studies,
     submodular,
     train,
-    whatif,
 )
 from placeopt.io.files import size_limit
 
@@ -73,10 +70,10 @@ app.command("inspect", rich_help_panel=PROBLEMS)(problems.inspect)
 app.command("check-submodular", rich_help_panel=PROBLEMS)(submodular.check_submodular)
 app.command("solve", rich_help_panel=SOLVE)(solve.solve)
 app.command("compare", rich_help_panel=SOLVE)(compare.compare)
-app.command("replace", rich_help_panel=SOLVE)(replace.replace)
-app.command("whatif", rich_help_panel=SOLVE)(whatif.whatif)
-app.command("pareto", rich_help_panel=SOLVE)(pareto.pareto)
-app.command("losses", rich_help_panel=SOLVE)(losses.losses)
+app.command("replace", rich_help_panel=SOLVE)(studies.replace)
+app.command("whatif", rich_help_panel=SOLVE)(studies.whatif)
+app.command("pareto", rich_help_panel=SOLVE)(studies.pareto)
+app.command("losses", rich_help_panel=SOLVE)(studies.losses)
 app.command("allocate", rich_help_panel=SOLVE)(allocate.allocate)
 app.command("train", rich_help_panel=SOLVE)(train.train)
 app.command("serve", rich_help_panel=SOLVE)(serve.serve)

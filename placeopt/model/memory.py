@@ -85,12 +85,6 @@ def memory_profile(problem: Problem, schedule: Schedule, device: int, freed: Int
     return ticks, np.cumsum(steps)
 
 
-def memory_profiles(problem: Problem, schedule: Schedule) -> tuple[tuple[Int, Int], ...]:
-    """`memory_profile` of every device, modes and teams included."""
-    freed = freed_at(problem, schedule)
-    return tuple(memory_profile(problem, schedule, device, freed) for device in range(problem.n_devices))
-
-
 def peak_memory(problem: Problem, schedule: Schedule) -> Int:
     """(m,) most bytes live at one time on each device. Intervals are half-open: memory is freed before it is reused."""
     freed = freed_at(problem, schedule)

@@ -198,7 +198,7 @@ def grouped(problem: Serving, begin: Int, end: Int, groups: int, longest: int) -
     ways = _Ways(problem, plan)
     number = ways.rate // unit
     period = ways.period(Fraction(number), groups)[0] if number else 0
-    passed, rates = ways.passed(), node_rates(problem, begin, end).tolist()
+    passed, rates = ways.passed, node_rates(problem, begin, end).tolist()
     limits = edge_limits(problem, begin, plan.edges).tolist()
     for flow, most in [*zip(plan.flow.tolist(), limits, strict=True), *((x, rates[n]) for n, x in passed.items())]:
         period = max(period, -(-(flow // unit * PER) // most))
@@ -284,11 +284,11 @@ class _Ways:
                 self.rate += x
             else:
                 passed[w] += x
-        self._passed = {n: x for n, x in enumerate(passed) if x}
+        self.passed = {n: x for n, x in enumerate(passed) if x}  # by each node
         tables = [table.tolist() for table in times_of(problem, plan.begin, plan.end)]
         self.nodes = {
             n: (x, *(table[n] for table in tables))
-            for n, x in self._passed.items()
+            for n, x in self.passed.items()
             if plan.begin[n] >= problem.prefill_layers
         }  # passed, room, times of steps
         pairs, rates = decoding_flow(problem, plan)
@@ -298,10 +298,6 @@ class _Ways:
         each = token_times(problem, plan.begin, pairs).tolist()
         self.edges = [(*edges[e], flow[e], delay[e], each[e]) for e in order if flow[e]]
         self.most_time = most_token_time(problem, plan)
-
-    def passed(self) -> dict[int, int]:
-        """What each node passes."""
-        return self._passed
 
     def largest(self, groups: int) -> Fraction:
         """The most requests in a group, on average: all groups together have a whole number."""

@@ -86,10 +86,6 @@ class ServingPlanFile(ReplicaPlan):
     replicas: list[ReplicaPlan] = Field(default_factory=list)
 
 
-def _tokens(rate: int) -> float:
-    return rate / TOKEN
-
-
 def serving_plan_document(problem: Serving, plan: ServingPlan) -> dict[str, Any]:
     """The document of a plan file."""
     return {"placeopt_plan": 1, "problem": problem.name, **_replica_document(problem, plan)}
@@ -102,7 +98,7 @@ def replicas_document(problem: Serving, replicas: Replicas) -> dict[str, Any]:
     return {
         "placeopt_plan": 1,
         "problem": problem.name,
-        "tokens_per_second": _tokens(total_rate(replicas)),
+        "tokens_per_second": total_rate(replicas) / TOKEN,
         "replicas": [_replica_document(problem.part(nodes), plan) for nodes, plan in replicas],
     }
 
@@ -118,16 +114,16 @@ def _replica_document(problem: Serving, plan: ServingPlan) -> dict[str, Any]:
     last = {}
     for (u, w), rate in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
         if w == COORDINATOR:
-            last[problem.node_names[u]] = _tokens(rate)
+            last[problem.node_names[u]] = rate / TOKEN
         else:
-            nodes[problem.node_names[w]]["from"][ENTRY if u == COORDINATOR else problem.node_names[u]] = _tokens(rate)
+            nodes[problem.node_names[w]]["from"][ENTRY if u == COORDINATOR else problem.node_names[u]] = rate / TOKEN
     groups = {"groups": plan.groups, "period": plan.period / SECOND} if plan.groups else {}
     routes = [
-        {"nodes": [problem.node_names[n] for n in route], "tokens_per_second": _tokens(rate)}
+        {"nodes": [problem.node_names[n] for n in route], "tokens_per_second": rate / TOKEN}
         for route, rate in plan.routes
     ]
     return {
-        "tokens_per_second": _tokens(plan.rate), **groups, "nodes": nodes, "last": last,
+        "tokens_per_second": plan.rate / TOKEN, **groups, "nodes": nodes, "last": last,
         **({"routes": routes} if routes else {}),
     }  # fmt: skip
 
@@ -273,7 +269,7 @@ class _Reader:
     def check_rate(self, stated: ReplicaPlan, rate: int, at: Path) -> None:
         """Report a stated rate that is not that of the flow."""
         if stated.tokens_per_second is not None and abs(stated.tokens_per_second * TOKEN - rate) > max(1, rate >> 50):
-            what = f"the flow has {_tokens(rate):,.6f} tokens/s; expected the same"
+            what = f"the flow has {rate / TOKEN:,.6f} tokens/s; expected the same"
             self.issues.append(self.document.issue(what, (*at, "tokens_per_second")))
 
     def _check_phase(self, node: NodePlan, where: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import placeopt as po
 from placeopt.allocation.bounds import height_bound
-from placeopt.allocation.sections import components, sections_of
+from placeopt.allocation.problem import components, sections_of
 from placeopt.allocation.solving import _Part, _Solve
 from placeopt.engine import Stop, first_fit, fit_buffers, lower_height
 from tests.support.brute_force_allocation import least_height, planted_buffers, random_buffers

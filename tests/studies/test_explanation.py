@@ -19,7 +19,7 @@ from rich.console import Console
 
 import placeopt as po
 from placeopt.cli.interruption import Stop
-from placeopt.cli.terminal.explanation import print_explanation
+from placeopt.cli.terminal.studies import print_explanation
 from placeopt.errors import InternalError, SpecError, UnsupportedError, UsageError
 from placeopt.io.compiler import begin_compilation
 from placeopt.io.document import Document, read_document

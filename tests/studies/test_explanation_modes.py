@@ -15,7 +15,7 @@ from brute_force_modes import random_document, with_separations, with_setups
 from rich.console import Console
 
 import placeopt as po
-from placeopt.cli.terminal.explanation import print_explanation
+from placeopt.cli.terminal.studies import print_explanation
 from placeopt.errors import SpecError, UnsupportedError
 from placeopt.io.compiler import begin_compilation
 from placeopt.io.document import Document

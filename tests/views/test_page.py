@@ -17,7 +17,7 @@ from pages import HOSTILE, comparison, embedded, record, striped
 
 import placeopt as po
 from placeopt.model.critical_path import critical_path
-from placeopt.model.memory import memory_profiles
+from placeopt.model.memory import memory_profile
 from placeopt.model.schedule import durations
 from placeopt.studies.comparison.result import Comparison
 from placeopt.views.page import Packing, comparison_page, plan_page, result_page
@@ -46,7 +46,8 @@ def test_the_arrays_are_the_schedule(result: po.Result) -> None:
     assert np.array_equal(arrays["output"], problem.output[tasks])
     assert np.array_equal(tasks[arrays["edge_source"]], problem.edge_source)
     assert np.array_equal(tasks[arrays["edge_target"]], problem.edge_target)
-    for d, (ticks, live) in enumerate(memory_profiles(problem, schedule)):
+    for d in range(problem.n_devices):
+        ticks, live = memory_profile(problem, schedule, d)
         part = slice(arrays["memory_offset"][d], arrays["memory_offset"][d + 1])
         assert np.array_equal(arrays["memory_ticks"][part], ticks)
         assert np.array_equal(arrays["memory_bytes"][part], live)

@@ -108,7 +108,7 @@ def explain(
 ) -> None:
     """Find lines of an infeasible problem that conflict, and a fix for each of them."""
     from placeopt.cli.terminal.console import print_problem
-    from placeopt.cli.terminal.explanation import print_explanation
+    from placeopt.cli.terminal.studies import print_explanation
     from placeopt.studies.explanation import explain as explain_problem
 
     limit = seconds(time_limit, "--time-limit") or 0.0

@@ -5,7 +5,6 @@ specs     problems of clients, which may name no files and are compiled within l
 queue     jobs, each in a separate process
 cards     the answers: facts of problems, jobs and solvers
 routes    the paths of the API; the OpenAPI document is made from their table
-guard     tokens, hosts and origins; time limits for slow clients
-server    uvicorn
+server    uvicorn; tokens, hosts and origins; time limits for slow clients
 page/     the page in the browser
 """

@@ -91,13 +91,6 @@ class Cell:
         return sorted(chains.values())
 
 
-BEST_CELL = Cell(
-    (None, 0, 1, 1, 2, 2, 5, 1, 6, 8, 8, 8),
-    tuple(("tanh", "relu", "identity", "sigmoid")[k] for k in (0, 0, 1, 2, 0, 0, 1, 1, 0, 1, 1, 1)),
-)
-"""The cell in the released scripts of ENAS."""
-
-
 def drawn_cell(rng: Generator) -> Cell:
     """Draw a cell of NODES nodes whose step has OPERATORS operators, the mean and the output layer included."""
     while True:

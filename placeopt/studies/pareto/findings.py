@@ -164,7 +164,7 @@ class Pareto(Findings):
         from placeopt.views.plots import drawn
 
         def draw() -> Picture:
-            from placeopt.views.plots.fronts import draw_front
+            from placeopt.views.plots.findings import draw_front
 
             return draw_front(
                 [(point.values, point.optimal) for point in self.points],

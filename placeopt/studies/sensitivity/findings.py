@@ -192,7 +192,7 @@ class WhatIf(Findings):
         from placeopt.views.plots import drawn
 
         def draw() -> Picture:
-            from placeopt.views.plots.gains import Bar, draw_gains
+            from placeopt.views.plots.findings import Bar, draw_gains
 
             def known(value: Value | None) -> float | None:
                 return None if value is None else float(value)

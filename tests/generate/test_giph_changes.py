@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,11 @@ import pytest
 
 import placeopt as po
 from placeopt.errors import UsageError
-from placeopt.generate.giph.adaptivity import adaptivity_graphs, paper_changes, released_changes
 from placeopt.generate.giph.released import DeviceNetwork, problem_document, released_network
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from giph_changes import adaptivity_graphs, paper_changes, released_changes
 
 
 def digest(networks: list[DeviceNetwork]) -> str:
