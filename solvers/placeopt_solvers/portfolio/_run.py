@@ -57,7 +57,7 @@ class Tuning:
     begin: float = 0.1  # share of the memetic search before it, at most
     begin_sequenced: float = 0.25  # the same, if no transfer takes time
     begin_least: float = 0.03  # share of this search at least, without a gain
-    polishing: float = 0.1  # share of a turn of large neighbourhoods after it, if no transfer takes time
+    polishing: float = 0.1  # share of a turn of large neighbourhoods, if no transfer takes time
     persisting: float = 3.0  # this search ends at this multiple of the seconds up to its last gain
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
@@ -165,7 +165,6 @@ class Run(PortfolioRun):
         self._solve_blocks()
         if self.sequenced and not self.stop_reason():
             self._begin(TUNING.begin_sequenced)
-            self._polish()
             self._exact(TUNING.exact_sequenced, math.inf)
         if not self.stop_reason():
             with self.prover or nullcontext(), self.restarts or nullcontext():
@@ -184,6 +183,7 @@ class Run(PortfolioRun):
             (first, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, lambda: self._append(TUNING.appending_again)),
             (True, self._resume_blocks),
+            (self.sequenced, self._polish),
             (True, lambda: self._search(None)),
             (self.prover is None, self._bound),
         )
