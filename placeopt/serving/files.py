@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from placeopt.errors import SpecError, counted, listing
+from placeopt.errors import SpecError, counted, listing, visible
 from placeopt.io.compiler import document_of
 from placeopt.io.compiler.durations import used_format
 from placeopt.io.compiler.figures import completed_devices, completed_links
@@ -106,7 +106,8 @@ class ServingSpec(Strict):
         default_factory=dict
     )
     """Measured tokens per second, by device (names, keys or types) and number of layers that it holds: a list for 1, 2,
-    ... layers, or a mapping. A number that is missing cannot be held."""
+    ... layers, or a mapping. A missing number counts as the next larger one; no device holds more layers than the
+    largest."""
     weights: Memory | None = None
     """Bytes of the weights of each layer."""
     cache: Memory | None = None
@@ -301,7 +302,7 @@ class _Compilation:
             raise issues.error()
         return build_serving(
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=stacked[:, 0],
-            kind_names=list(map(self._kind_name, tables)), degree=list(map(self._degree, tables)),
+            kind_names=self._kind_names(tables), degree=list(map(self._degree, tables)),
             link=link, entry=entry, exit=entry,
             partial=serving.partial, runs=runs, steps=steps,
             price=self._prices(tables), demand=self._demand(), prompts=prompts,
@@ -309,7 +310,7 @@ class _Compilation:
             context=serving.context if computed or "context" in serving.model_fields_set else None,
             memory=self._memory(tables) if computed else None, name=self.stated.name,
             description=self.stated.description,
-            notes=(*self.scales.notes, *self.notes),
+            notes=tuple(dict.fromkeys((*self.scales.notes, *self.notes))),
         )  # fmt: skip
 
     def _memory(self, kinds: Iterable[_Kind]) -> MemoryNeeds:
@@ -400,14 +401,19 @@ class _Compilation:
         """Number of GPUs that share each layer in a node of a kind."""
         return 1 if kind.sharing is None else self.serving.tensor_parallel[kind.sharing].degree
 
-    def _kind_name(self, kind: _Kind) -> str:
-        return kind.name if kind.sharing is None else f"{kind.name} x{self._degree(kind)}"
+    def _kind_names(self, kinds: Iterable[_Kind]) -> list[str]:
+        """Names of kinds, with the price where a key of `rates` holds for devices of several prices."""
+        found = {same: same.name if same.sharing is None else f"{same.name} x{self._degree(same)}" for same in kinds}
+        names = list(found.values())
+        return [
+            name if names.count(name) == 1 else f"{name} at {float(same.price or 0):.10g}"
+            for same, name in found.items()
+        ]
 
     def _prices(self, tables: Iterable[_Kind]) -> list[int] | None:
         """The price of each kind; None if no device has one, and an issue if only some have one."""
-        prices = {same.name: same.price for same in tables}
-        lacking = [name for name, price in prices.items() if price is None]
-        if len(lacking) == len(prices):
+        lacking = [name for name, device in self.devices.items() if device.price is None]
+        if len(lacking) == len(self.devices):
             return None
         for name in lacking:
             self.issues.add("lacks a price; expected one, as other devices have one", ("devices", name), at_key=True)
@@ -436,6 +442,14 @@ class _Compilation:
                 self.issues.add(f"{self.issues.written(path)} is more than 10^9 tokens/s", path)
             else:
                 table[:2, 0, count - 1] = int(rate * TOKEN), UNLIMITED
+        stated, rates = self.serving.rates[key], table[0, 0]
+        for count in range(layers - 1, 0, -1):
+            if count not in stated:  # with fewer layers, a device passes at least as much
+                table[:, 0, count - 1] = table[:, 0, count]
+        grown = np.flatnonzero(rates[1:] > rates[:-1])
+        if len(grown):
+            what = f"more tokens/s with {grown[0] + 2} layers than with {grown[0] + 1}; counted as no more"
+            self.notes.append(f"rates of {visible(key)}: {what}")
         return table
 
     def _computed(self, pool: str, device: DeviceSpec, sharing: str | None) -> Int:
