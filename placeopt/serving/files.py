@@ -25,7 +25,17 @@ from placeopt.io.syntax import Path
 from placeopt.io.validation import valid
 from placeopt.model.arrays import Int
 from placeopt.model.units import size_text
-from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, MemoryNeeds, Prompts, Serving, Steps, build_serving
+from placeopt.serving.problem import (
+    LONGEST,
+    SECOND,
+    TOKEN,
+    UNLIMITED,
+    MemoryNeeds,
+    Prompts,
+    Serving,
+    Steps,
+    build_serving,
+)
 from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps, prompt_times, with_phases
 
 MOST_DEGREE = 1_024
@@ -40,7 +50,11 @@ TICKS = 10**9
 PER_TICK = SECOND // TICKS
 """Picoseconds of a tick."""
 
+MOST_TOKENS = 2**60
+"""Limit of the numbers of tokens and of requests."""
+
 Count = Annotated[Whole, Field(ge=1, le=MOST_LAYERS)]
+Several = Annotated[Whole, Field(ge=1, le=MOST_TOKENS)]
 
 
 def _as_layers(value: Any) -> Any:
@@ -114,18 +128,18 @@ class ServingSpec(Strict):
     """Bytes that each layer keeps for each token of a request: its keys and values."""
     flops: Work | None = None
     """Work of each layer for a token."""
-    context: Annotated[Whole, Field(ge=1)] = 1024
+    context: Several = 1024
     """Tokens of a request that are kept: the prompt and the answer."""
-    prompt: Annotated[Whole, Field(ge=0)] = 0
+    prompt: Annotated[Whole, Field(ge=0, le=MOST_TOKENS)] = 0
     """How many of these are the prompt, which devices process, too. Default: 0, decoding alone."""
     prefill: Literal["mixed", "separate"] = "mixed"
     """`separate`: a device either processes prompts or decodes, and the KV cache of a prompt goes from one to another.
     Default: mixed, each device does both."""
     time_to_first_token: Time | None = None
     """The longest time from the arrival of a request to its first token. Default: no limit."""
-    batch: Annotated[Whole, Field(ge=1)] | None = None
+    batch: Several | None = None
     """Most requests for which a device computes a token at a time. Default: as many as its memory holds."""
-    requests: Annotated[Whole, Field(ge=1)] | None = None
+    requests: Several | None = None
     """Most requests in flight: those that devices compute for, and those that are on their way between them. Default:
     as many as the memory of the devices holds."""
     replicas: Annotated[Whole, Field(ge=1)] = 1
@@ -336,10 +350,13 @@ class _Compilation:
             return "all rates are 0"
         costs = self._layer_costs() or []
         least = min(each.weights + each.tables + each.cache * self.serving.context for each in costs)
-        most = max(self._capacity(same) * self._degree(same) for same in computed)
+        largest = max(computed, key=lambda same: self._capacity(same) * self._degree(same))
+        most, degree = self._capacity(largest) * self._degree(largest), self._degree(largest)
+        reserved = self.scales.size(self.serving.reserve, ("serving", "reserve")) * degree
+        if least <= most - reserved:
+            return f"a step for one request, or its prompt, takes more than {LONGEST // SECOND:,} s"
         needs = f"its weights and one request need {size_text(least)}"
-        reserve = size_text(self.scales.size(self.serving.reserve, ("serving", "reserve")))
-        return f"{needs}, and the largest device has {size_text(most)}, of which {reserve} are reserved"
+        return f"{needs}, and the largest device has {size_text(most)}, of which {size_text(reserved)} are reserved"
 
     def _steps(self, tables: Int, arrays: LinkArrays) -> Steps:
         """Steps of kinds with (t, 7, 1 or L, K) entries of `Step` and times of a prompt, and the delay of links."""

@@ -176,6 +176,10 @@ def test_devices_of_several_gpus() -> None:
     part = {"small": {"degree": 2, "bandwidth": "30 GB/s"}}
     with pytest.raises(po.SpecError, match=r"the largest device has 48 GiB"):
         po.load_serving({**document, "serving": {**serving, "weights": "1 TB", "tensor_parallel": part}})
+    slow = {"gpu": {"degree": 2, "bandwidth": "30 GB/s", "latency": "1 h"}}
+    alone = {**document, "devices": {"small": devices["small"]}, "serving": {**serving, "tensor_parallel": slow}}
+    with pytest.raises(po.SpecError, match=r"no device can hold a layer: a step for one request.*more than 1,125 s"):
+        po.load_serving(alone)
 
 
 def test_prompts() -> None:
@@ -237,6 +241,7 @@ def test_stored_problems_name_their_schema() -> None:
         ({"requests": 3}, "measured rates say nothing of requests; expected a device with computed ones"),
         ({"time_per_token": "1 ms"}, "measured rates say nothing of requests"),
         ({"rate": {}}, "did you mean rates?"),
+        *(({key: 10**400}, f"serving.{key}: ") for key in ("context", "prompt", "batch", "requests")),
         ({"prompt": 1024}, "1,024; expected fewer tokens than context, 1,024: the others are the answer"),
     ],
 )
