@@ -352,9 +352,10 @@ class _Reader:
         return Schedule(device, start, transfers, self._stages(device), self._offsets())
 
     def _offsets(self) -> Offsets | None:
-        """The offsets of all buffers; None if the plan has none."""
+        """The offsets of all buffers; None if the plan has none, but the tasks have bytes or need no addresses."""
         plan, problem = self._plan, self._problem
-        if self.issues or all(task.offset is None for task in plan.tasks.values()):
+        needless = problem.alignment is not None and not any(problem.buffer_bytes(kind).any() for kind in BUFFERS)
+        if self.issues or (not needless and all(task.offset is None for task in plan.tasks.values())):
             return None
         found = {kind: np.zeros(problem.n_tasks, dtype=np.int64) for kind in BUFFERS}
         for i, name in enumerate(problem.task_names):

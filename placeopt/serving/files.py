@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from placeopt.errors import SpecError, counted, listing
+from placeopt.errors import SpecError, counted, listing, visible
 from placeopt.io.compiler import document_of
 from placeopt.io.compiler.durations import used_format
 from placeopt.io.compiler.figures import completed_devices, completed_links
@@ -25,7 +25,17 @@ from placeopt.io.syntax import Path
 from placeopt.io.validation import valid
 from placeopt.model.arrays import Int
 from placeopt.model.units import size_text
-from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, MemoryNeeds, Prompts, Serving, Steps, build_serving
+from placeopt.serving.problem import (
+    LONGEST,
+    SECOND,
+    TOKEN,
+    UNLIMITED,
+    MemoryNeeds,
+    Prompts,
+    Serving,
+    Steps,
+    build_serving,
+)
 from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps, prompt_times, with_phases
 
 MOST_DEGREE = 1_024
@@ -40,7 +50,11 @@ TICKS = 10**9
 PER_TICK = SECOND // TICKS
 """Picoseconds of a tick."""
 
+MOST_TOKENS = 2**60
+"""Limit of the numbers of tokens and of requests."""
+
 Count = Annotated[Whole, Field(ge=1, le=MOST_LAYERS)]
+Several = Annotated[Whole, Field(ge=1, le=MOST_TOKENS)]
 
 
 def _as_layers(value: Any) -> Any:
@@ -106,25 +120,26 @@ class ServingSpec(Strict):
         default_factory=dict
     )
     """Measured tokens per second, by device (names, keys or types) and number of layers that it holds: a list for 1, 2,
-    ... layers, or a mapping. A number that is missing cannot be held."""
+    ... layers, or a mapping. A missing number counts as the next larger one; no device holds more layers than the
+    largest."""
     weights: Memory | None = None
     """Bytes of the weights of each layer."""
     cache: Memory | None = None
     """Bytes that each layer keeps for each token of a request: its keys and values."""
     flops: Work | None = None
     """Work of each layer for a token."""
-    context: Annotated[Whole, Field(ge=1)] = 1024
+    context: Several = 1024
     """Tokens of a request that are kept: the prompt and the answer."""
-    prompt: Annotated[Whole, Field(ge=0)] = 0
+    prompt: Annotated[Whole, Field(ge=0, le=MOST_TOKENS)] = 0
     """How many of these are the prompt, which devices process, too. Default: 0, decoding alone."""
     prefill: Literal["mixed", "separate"] = "mixed"
     """`separate`: a device either processes prompts or decodes, and the KV cache of a prompt goes from one to another.
     Default: mixed, each device does both."""
     time_to_first_token: Time | None = None
     """The longest time from the arrival of a request to its first token. Default: no limit."""
-    batch: Annotated[Whole, Field(ge=1)] | None = None
+    batch: Several | None = None
     """Most requests for which a device computes a token at a time. Default: as many as its memory holds."""
-    requests: Annotated[Whole, Field(ge=1)] | None = None
+    requests: Several | None = None
     """Most requests in flight: those that devices compute for, and those that are on their way between them. Default:
     as many as the memory of the devices holds."""
     replicas: Annotated[Whole, Field(ge=1)] = 1
@@ -301,7 +316,7 @@ class _Compilation:
             raise issues.error()
         return build_serving(
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=stacked[:, 0],
-            kind_names=list(map(self._kind_name, tables)), degree=list(map(self._degree, tables)),
+            kind_names=self._kind_names(tables), degree=list(map(self._degree, tables)),
             link=link, entry=entry, exit=entry,
             partial=serving.partial, runs=runs, steps=steps,
             price=self._prices(tables), demand=self._demand(), prompts=prompts,
@@ -309,7 +324,7 @@ class _Compilation:
             context=serving.context if computed or "context" in serving.model_fields_set else None,
             memory=self._memory(tables) if computed else None, name=self.stated.name,
             description=self.stated.description,
-            notes=(*self.scales.notes, *self.notes),
+            notes=tuple(dict.fromkeys((*self.scales.notes, *self.notes))),
         )  # fmt: skip
 
     def _memory(self, kinds: Iterable[_Kind]) -> MemoryNeeds:
@@ -335,10 +350,13 @@ class _Compilation:
             return "all rates are 0"
         costs = self._layer_costs() or []
         least = min(each.weights + each.tables + each.cache * self.serving.context for each in costs)
-        most = max(self._capacity(same) * self._degree(same) for same in computed)
+        largest = max(computed, key=lambda same: self._capacity(same) * self._degree(same))
+        most, degree = self._capacity(largest) * self._degree(largest), self._degree(largest)
+        reserved = self.scales.size(self.serving.reserve, ("serving", "reserve")) * degree
+        if least <= most - reserved:
+            return f"a step for one request, or its prompt, takes more than {LONGEST // SECOND:,} s"
         needs = f"its weights and one request need {size_text(least)}"
-        reserve = size_text(self.scales.size(self.serving.reserve, ("serving", "reserve")))
-        return f"{needs}, and the largest device has {size_text(most)}, of which {reserve} are reserved"
+        return f"{needs}, and the largest device has {size_text(most)}, of which {size_text(reserved)} are reserved"
 
     def _steps(self, tables: Int, arrays: LinkArrays) -> Steps:
         """Steps of kinds with (t, 7, 1 or L, K) entries of `Step` and times of a prompt, and the delay of links."""
@@ -400,14 +418,19 @@ class _Compilation:
         """Number of GPUs that share each layer in a node of a kind."""
         return 1 if kind.sharing is None else self.serving.tensor_parallel[kind.sharing].degree
 
-    def _kind_name(self, kind: _Kind) -> str:
-        return kind.name if kind.sharing is None else f"{kind.name} x{self._degree(kind)}"
+    def _kind_names(self, kinds: Iterable[_Kind]) -> list[str]:
+        """Names of kinds, with the price where a key of `rates` holds for devices of several prices."""
+        found = {same: same.name if same.sharing is None else f"{same.name} x{self._degree(same)}" for same in kinds}
+        names = list(found.values())
+        return [
+            name if names.count(name) == 1 else f"{name} at {float(same.price or 0):.10g}"
+            for same, name in found.items()
+        ]
 
     def _prices(self, tables: Iterable[_Kind]) -> list[int] | None:
         """The price of each kind; None if no device has one, and an issue if only some have one."""
-        prices = {same.name: same.price for same in tables}
-        lacking = [name for name, price in prices.items() if price is None]
-        if len(lacking) == len(prices):
+        lacking = [name for name, device in self.devices.items() if device.price is None]
+        if len(lacking) == len(self.devices):
             return None
         for name in lacking:
             self.issues.add("lacks a price; expected one, as other devices have one", ("devices", name), at_key=True)
@@ -436,6 +459,14 @@ class _Compilation:
                 self.issues.add(f"{self.issues.written(path)} is more than 10^9 tokens/s", path)
             else:
                 table[:2, 0, count - 1] = int(rate * TOKEN), UNLIMITED
+        stated, rates = self.serving.rates[key], table[0, 0]
+        for count in range(layers - 1, 0, -1):
+            if count not in stated:  # with fewer layers, a device passes at least as much
+                table[:, 0, count - 1] = table[:, 0, count]
+        grown = np.flatnonzero(rates[1:] > rates[:-1])
+        if len(grown):
+            what = f"more tokens/s with {grown[0] + 2} layers than with {grown[0] + 1}; counted as no more"
+            self.notes.append(f"rates of {visible(key)}: {what}")
         return table
 
     def _computed(self, pool: str, device: DeviceSpec, sharing: str | None) -> Int:

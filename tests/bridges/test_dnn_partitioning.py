@@ -152,6 +152,7 @@ class TestMistakes:
             ({"cpuLatency": -0.5}, "9:18: nodes[0].cpuLatency: -0.5 is negative; expected a time in ms"),
             ({"fpgaLatency": "3"}, 'nodes[0].fpgaLatency: "3" is not valid; expected a time in ms'),
             ({"fpgaLatency": 1e300}, "nodes[0].fpgaLatency: 1e+300 is out of range; expected a time in ms, at most"),
+            ({"cpuLatency": 10**400}, "...0000000000 is out of range; expected a time in ms, at most"),
             ({"size": [3]}, "nodes[0].size: a list is not valid; expected bytes"),
             ({"colorClass": 0.5}, "nodes[0].colorClass: 0.5 is not a class; expected a whole number"),
         ],

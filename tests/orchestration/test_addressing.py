@@ -156,6 +156,14 @@ class TestCommands:
         assert run("verify", tmp_path / "sram.yaml", executed).code == 0
         assert run("whatif", tmp_path / "sram.yaml", "--time-limit", "4").code == 0
 
+    def test_a_plan_without_bytes_needs_no_offsets(self, tmp_path: Path) -> None:
+        problem, plan = tmp_path / "sram.yaml", tmp_path / "plan.json"
+        for tasks in ("{a: {time: 1 ms}}", "{}"):
+            problem.write_text(FILE[: FILE.index("tasks:")] + f"tasks: {tasks}\n")
+            assert run("solve", problem, "--out", plan).code == 0
+            assert "offset" not in plan.read_text()
+            assert run("verify", problem, plan).code == 0
+
     def test_a_wrong_plan_breaks_the_rule(self, tmp_path: Path) -> None:
         (tmp_path / "sram.yaml").write_text(FILE)
         plan = tmp_path / "plan.json"

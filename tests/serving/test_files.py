@@ -67,6 +67,32 @@ def test_measured_rates_and_links() -> None:
     assert problem.entry[0] == UNLIMITED
 
 
+def test_measured_rates_with_missing_numbers() -> None:
+    """A device that passes 20 tokens/s with four layers passes as many with two or three of them."""
+    serving = DOCUMENT["serving"] | {"rates": {"fast": {2: 100, 4: 20}, "slow": [10, 30]}}
+    problem = po.load_serving({**DOCUMENT, "serving": serving})
+    assert (problem.rate[:, 0] // TOKEN).tolist() == [[100, 100, 20, 20], [10, 10, 0, 0]]
+    assert problem.notes == ("rates of slow: more tokens/s with 2 layers than with 1; counted as no more",)
+    alone = {**DOCUMENT, "devices": {"fast": {}}, "serving": serving | {"rates": {"fast": {4: 20}}}}
+    assert po.solve_serving(po.load_serving(alone), time_limit=5).rate == 20 * TOKEN
+
+
+def test_a_key_of_rates_for_devices_of_several_prices() -> None:
+    """Each price makes a kind with a name of its own, and a device without a price does not count as free."""
+    devices: dict[str, dict[str, Any]] = {name: {"type": "gpu", "price": k} for k, name in enumerate("abc")}
+    document = {**DOCUMENT, "devices": devices, "serving": DOCUMENT["serving"] | {"rates": {"gpu": [9, 8, 7, 6]}}}
+    problem = po.load_serving(document)
+    assert problem.price is not None
+    assert problem.price.tolist() == [0, 10**6, 2 * 10**6]
+    assert problem.kind_names == ("gpu at 0", "gpu at 1", "gpu at 2")
+    changes = [gain.change for gain in po.whatif_serving(problem, time_limit=0.3, workers=1)]
+    assert sum(change.endswith("less") for change in changes) == 3
+    for name in "ac":
+        lacking = {**document, "devices": devices | {name: {"type": "gpu"}}}
+        with pytest.raises(po.SpecError, match=f"devices.{name}: lacks a price; expected one, as other devices have"):
+            po.load_serving(lacking)
+
+
 def test_computed_rates_follow_the_roofline() -> None:
     """Of 100 bytes, two layers of 20 leave room for 6 requests: reading takes 1 s, the work 6 * 2 / 6 = 2 s."""
     layers = [LayerCosts(20, 1, 1)] * 3
@@ -150,6 +176,10 @@ def test_devices_of_several_gpus() -> None:
     part = {"small": {"degree": 2, "bandwidth": "30 GB/s"}}
     with pytest.raises(po.SpecError, match=r"the largest device has 48 GiB"):
         po.load_serving({**document, "serving": {**serving, "weights": "1 TB", "tensor_parallel": part}})
+    slow = {"gpu": {"degree": 2, "bandwidth": "30 GB/s", "latency": "1 h"}}
+    alone = {**document, "devices": {"small": devices["small"]}, "serving": {**serving, "tensor_parallel": slow}}
+    with pytest.raises(po.SpecError, match=r"no device can hold a layer: a step for one request.*more than 1,125 s"):
+        po.load_serving(alone)
 
 
 def test_prompts() -> None:
@@ -211,6 +241,7 @@ def test_stored_problems_name_their_schema() -> None:
         ({"requests": 3}, "measured rates say nothing of requests; expected a device with computed ones"),
         ({"time_per_token": "1 ms"}, "measured rates say nothing of requests"),
         ({"rate": {}}, "did you mean rates?"),
+        *(({key: 10**400}, f"serving.{key}: ") for key in ("context", "prompt", "batch", "requests")),
         ({"prompt": 1024}, "1,024; expected fewer tokens than context, 1,024: the others are the answer"),
     ],
 )

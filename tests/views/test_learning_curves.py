@@ -35,6 +35,7 @@ def test_a_curve_is_named_like_its_folder(tmp_path: Path) -> None:
         ("episode,ratio\n0\n", r"curve\.csv:2: expected a number"),
         ("episode,ratio\n0,nan\n", r"curve\.csv:2: expected a number"),
         ("episode,ratio\n-1,1\n", r"curve\.csv:2: expected a number"),
+        ("episode,ratio\n" + 200_000 * "9" + ",1\n", r"curve\.csv:2: expected a number"),
     ],
 )
 def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:

@@ -298,7 +298,7 @@ class Compilation:
             modes.check(spec, rooms)
             edges, shared, contention = modes.edges(edges), modes.shared_links(shared, contention), "none"
             index, table, links, power = modes.index, modes.table, modes.links(), modes.power(power)
-            of_modes, allowed = self._memory(modes.tasks, scales), modes.table.feasible.copy()
+            of_modes, allowed = self._memory(modes.tasks, scales), modes.allowed(allowed)
             capacity, unavailable = modes.capacity(capacity), modes.unavailable(unavailable)
         tiers = memory_tiers(spec, capacity, index, scales, issues)
         capacity = capacity if tiers is None else tiers.capacity

@@ -32,7 +32,7 @@ from placeopt.io.compiler.relations import EdgeArrays
 from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.spec import MOST_DEVICES, Durations, ModeSpec, NumberFormat, Spec, TaskSpec
 from placeopt.io.syntax import Path
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED, Contention, transfer_ticks
 from placeopt.model.resources import free_name
 from placeopt.model.shared_links import SharedLink, SharedLinks, build_shared_links
@@ -141,6 +141,13 @@ class Modes:
     def occupied(self) -> list[int]:
         """The devices of the file that some task uses in a mode or a team."""
         return sorted(self._occupied)
+
+    def allowed(self, allowed: Bool) -> Bool:
+        """(n, m) devices that the keys of tasks without modes allow, as in `allowed`, and those that run a mode."""
+        found = self.table.feasible.copy()
+        plain = np.setdiff1d(np.arange(len(found)), [variant.row for variant in self.variants.values()])
+        found[plain, : allowed.shape[1]] = allowed[plain]
+        return found
 
     def restrict(self, fixed: Int) -> tuple[Int, Int]:
         """Restrict tasks with modes that are fixed (n,) on a device of the file to its modes.

@@ -139,8 +139,9 @@ def separation_pairs(tasks: Tasks, labels: Int, n_devices: int, issues: Issues) 
                     ("tasks", names[row], "separate"),
                 )
         if len(together) > n_devices:
+            only = "is only 1 device" if n_devices == 1 else f"are only {n_devices} devices"
             issues.add(
-                f"{len(together)} tasks are separated by {shown(label)}, and there are only {n_devices} devices",
+                f"{len(together)} tasks are separated by {shown(label)}, and there {only}",
                 ("tasks", names[rows[0]], "separate"),
             )
         else:

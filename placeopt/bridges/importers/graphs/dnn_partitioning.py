@@ -42,7 +42,7 @@ from placeopt.io.files import StrPath
 from placeopt.io.spec import MOST_DEVICES
 from placeopt.io.syntax import Path as Place
 from placeopt.model.graph import find_cycle
-from placeopt.model.units import is_whole, shown
+from placeopt.model.units import is_number, is_whole, shown
 
 NAME = "dnn-partitioning"
 _PS_PER_MS = 10**9
@@ -266,7 +266,7 @@ class _Reader:
             return None
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
             problem = "is not valid"
-        elif not math.isfinite(value):
+        elif not is_number(value):
             problem = "is not finite"
         elif value < 0:
             problem = "is negative"
