@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -148,7 +148,7 @@ def test_settings_do_not_change_the_optimum(setting: dict[str, Any]) -> None:
 def test_a_search_of_the_whole_model_for_makespans_has_no_linear_relaxation(
     workers: int,
     metric: Metric,
-    level: int | None,
+    level: Literal[1] | None,
     large: bool,
     expected: set[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -55,7 +55,7 @@ FIXED = 0.5
 """Share of tasks with one device from which on sequences decide on the makespan, rather than loads."""
 
 SECOND = (2, 3)
-"""Threads with which CP-SAT runs no search of the whole model without a linear relaxation unless asked to."""
+"""Threads with which CP-SAT runs a search of the whole model without a linear relaxation only if asked to."""
 
 FORKS = 0.8, 60.0
 """Part of the time limit for the model of forks, and its seconds without a limit."""
@@ -290,9 +290,9 @@ class CpSatRun(ExactRun["Expression"]):
     def _strategies(self, depth: int) -> dict[str, object]:
         """Return the parameters of CP-SAT's searches that were fastest in measurements.
 
-        A linear relaxation slows down proofs of makespans, and contains everything for the costs of transfers. Its
-        level counts for one worker. Several have levels of their own: 1, and 0 only from four workers on. For two and
-        three, a search of the whole model at level 0 replaces those in neighbourhoods of schedules.
+        Proofs of makespans are fastest without a linear relaxation, those of the costs of transfers with a full one.
+        The level counts for one worker. CP-SAT chooses the levels of several, and runs a search of the whole model
+        without a relaxation only from four workers on. With two or three, that search replaces another one.
 
         Where no transfer takes time and most tasks have one device, as in job shops, literals for pairs of tasks on a
         device decide.
