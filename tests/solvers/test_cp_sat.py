@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -29,8 +29,8 @@ from placeopt.bounding.engines.cp_sat import lower_bound
 from placeopt.bounding.quick import Bound
 from placeopt.bounding.quick.classes import Classes
 from placeopt.bounding.quick.paths import Windows
-from placeopt.model.building import build_problem
-from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Objective, Problem, Term
+from placeopt.model.building import build_problem, with_changes
+from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
 from placeopt.protocol import Options, Progress, Termination
 from placeopt.protocol.registry import find_solver, solvers_for
@@ -132,6 +132,49 @@ def test_settings_do_not_change_the_optimum(setting: dict[str, Any]) -> None:
     problem = po.load(ROOT / "problems" / "heft-10.yaml")
     result = po.solve(problem, "cp-sat", workers=2, **setting)
     assert (result.termination, result.objective) == (Termination.OPTIMAL, 73)
+
+
+@pytest.mark.parametrize(
+    ("workers", "metric", "level", "large", "expected"),
+    [
+        (2, "makespan", None, False, {"default_lp", "no_lp"}),
+        (3, "makespan", None, False, {"default_lp", "no_lp"}),
+        (4, "makespan", None, False, {"default_lp", "no_lp", "fixed"}),
+        (2, "makespan", 1, False, {"default_lp"}),
+        (2, "makespan", None, True, {"default_lp"}),
+        (2, "total_cost", None, False, {"default_lp"}),
+    ],
+)
+def test_a_search_of_the_whole_model_for_makespans_has_no_linear_relaxation(
+    workers: int,
+    metric: Metric,
+    level: Literal[1] | None,
+    large: bool,
+    expected: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CP-SAT runs one unasked only from four workers on. On large numbers, it could use up the memory."""
+    problem = replace(layered(60, 4, 3), objective=Objective(((Term(metric),),)))
+    if large:
+        problem = with_changes(problem, duration=problem.duration * 2**24)
+    lines: list[str] = []
+    solve = cp_model.CpSolver.solve
+
+    def logged(self: cp_model.CpSolver, *given: Any) -> Any:
+        self.parameters.log_search_progress, self.parameters.log_to_stdout = True, False
+        self.log_callback = lines.append
+        return solve(self, *given)
+
+    monkeypatch.setattr(cp_model.CpSolver, "solve", logged)
+
+    def begun() -> bool:
+        return any("full problem subsolver" in line for line in lines)
+
+    options = Options(time_limit=60, workers=workers, should_stop=begun)
+    CpSat().solve(problem, options, CpSatSettings(hint=False, linearization_level=level))
+    found = re.search(r"full problem subsolvers?: \[(.*)\]", "\n".join(lines))
+    assert found is not None
+    assert set(found[1].split(", ")) == expected
 
 
 def test_the_same_seed_gives_the_same_schedule() -> None:

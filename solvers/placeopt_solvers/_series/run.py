@@ -48,7 +48,7 @@ PATIENCE, GAIN, CLOSE = 0.1, 0.95, 0.03
 this factor; a run with a gap below the last number continues."""
 
 FEWEST = 4
-"""Threads below which a block problem has only one: CP-SAT then uses the others for schedules instead of bounds."""
+"""Threads below which a block problem has only one, whose attempts end by their work instead of the clock."""
 
 LANES, POLL = 1000, 0.1
 """Maximum number of attempts in a pool at the same time, and seconds between two checks whether to stop."""

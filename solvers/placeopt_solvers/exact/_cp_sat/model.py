@@ -92,8 +92,13 @@ class Model:
                 Level(added(w * metrics[term.metric] for w, term in zip(weights, level, strict=True)), step)
             )
 
-        if self.magnitude > cp_sat.PRESOLVED:
+        if self.large:
             self._check_sums()
+
+    @property
+    def large(self) -> bool:
+        """Whether some number is too large for CP-SAT's presolve."""
+        return self.magnitude > cp_sat.PRESOLVED
 
     def _check_sums(self) -> None:
         """Reject sums that CP-SAT refuses: it adds up the coefficients of a task on all devices, though one counts."""

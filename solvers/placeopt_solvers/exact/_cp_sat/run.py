@@ -54,6 +54,9 @@ PROBED = 6_000
 FIXED = 0.5
 """Share of tasks with one device from which on sequences decide on the makespan, rather than loads."""
 
+SECOND = (2, 3)
+"""Threads with which CP-SAT runs a search of the whole model without a linear relaxation only if asked to."""
+
 FORKS = 0.8, 60.0
 """Part of the time limit for the model of forks, and its seconds without a limit."""
 
@@ -251,9 +254,8 @@ class CpSatRun(ExactRun["Expression"]):
         if start is not None and self.settings.symmetry:
             start = relabelled(self.pools.problem, start)
         parameters: dict[str, object] = {
-            "linearization_level": self._linearization(depth),
-            "interleave_search": self.settings.deterministic,
             **self._strategies(depth),
+            "interleave_search": self.settings.deterministic,
         }
         if self.model.base.size > PROBED:
             parameters["cp_model_probing_level"] = 0
@@ -285,32 +287,26 @@ class CpSatRun(ExactRun["Expression"]):
         """Return the number of threads of each search."""
         return 1 if self.settings.deterministic else self.options.workers
 
-    def _linearization(self, depth: int) -> int:
-        """Return the level that was fastest in measurements: none for times, a full one for the costs of transfers.
-
-        With several workers it has no effect: then CP-SAT runs a search with a level of 1, and from six on one of 0.
-        """
-        if self.settings.linearization_level is not None:
-            return self.settings.linearization_level
-        metrics = {term.metric for term in self.problem.objective.levels[depth]}
-        if "makespan" in metrics:
-            return 0
-        return 2 if metrics & {"total_cost", "energy"} else 1
-
     def _strategies(self, depth: int) -> dict[str, object]:
-        """Return parameters for the makespan of shops, where no transfer takes time.
+        """Return the parameters of CP-SAT's searches that were fastest in measurements.
 
-        With two workers, a search without a linear relaxation replaces those in neighbourhoods of schedules: it proves
-        optima several times as fast. Where most tasks have one device, so do literals for pairs of tasks on a device.
+        Proofs of makespans are fastest without a linear relaxation, those of the costs of transfers with a full one.
+        The level counts for one worker. CP-SAT chooses the levels of several, and runs a search of the whole model
+        without a relaxation only from four workers on. With two or three, that search replaces another one.
+
+        Where no transfer takes time and most tasks have one device, as in job shops, literals for pairs of tasks on a
+        device decide.
         """
         metrics = {term.metric for term in self.problem.objective.levels[depth]}
-        if metrics != {"makespan"} or not moves_freely(self.problem):
-            return {}
-        fixed = self.problem.feasible.sum(axis=1) == 1
-        parameters: dict[str, object] = {"use_strong_propagation_in_disjunctive": bool(fixed.mean() >= FIXED)}
-        if self.threads > 1:
-            parameters["extra_subsolvers"] = ["no_lp"]
-            parameters["num_full_subsolvers"] = 2 if self.threads == 2 else 0  # 0: CP-SAT chooses
+        level = self.settings.linearization_level
+        if level is None:
+            level = 0 if "makespan" in metrics else 2 if metrics & {"total_cost", "energy"} else 1
+        parameters: dict[str, object] = {"linearization_level": level}
+        if level == 0 and self.threads in SECOND and not self.model.large:
+            parameters |= {"extra_subsolvers": ["no_lp"], "num_full_subsolvers": 2}
+        if metrics == {"makespan"} and moves_freely(self.problem):
+            fixed = self.problem.feasible.sum(axis=1) == 1
+            parameters["use_strong_propagation_in_disjunctive"] = bool(fixed.mean() >= FIXED)
         return parameters
 
     def _why(self, stopped: bool) -> Termination:
