@@ -24,6 +24,7 @@ from placeopt_solvers.portfolio._members import MEMBERS, affordable, schedules, 
 from placeopt_solvers.portfolio._run import Tuning
 from placeopt_solvers.portfolio._standings import Standings
 from placeopt_solvers.portfolio.auto import Auto, AutoSettings
+from test_memetic import shop
 
 import placeopt as po
 from placeopt.bounding.quick import best_bound
@@ -194,6 +195,26 @@ class TestLimits:
         assert result.feasible
         assert heard[0].message == "heft"
         assert result.objective <= heard[-1].objective
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_in_shops_cp_sat_ends_without_a_gain(self, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """On several threads, searches take over; with one, the clock must not decide."""
+        ended: list[float] = []
+
+        def silent(problem: Problem, options: Options, settings: object) -> Answer:  # noqa: ARG001
+            clock = Clock(1.5)
+            while not options.should_stop() and not clock.over:
+                time.sleep(0.01)
+            ended.append(clock.elapsed)
+            return Answer(Termination.INTERRUPTED, None)
+
+        monkeypatch.setattr(_auto_run, "solved", silent)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(silent=0.01, silent_least=0.3, first=0.4))
+        result = solved(shop(1, 20, 5, 5), time_limit=5, workers=workers)
+        assert result.feasible
+        assert {"memetic", "lns"} < {each["name"] for each in result.stats["members"]}
+        assert len(ended) >= 2
+        assert all(0.2 < seconds < 1.5 for seconds in ended) if workers == 2 else max(ended) >= 1.5
 
     def test_ends_by_itself_without_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=1.0))

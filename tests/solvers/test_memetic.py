@@ -122,12 +122,13 @@ def test_results_respect_all_rules_and_are_never_longer(seed: int, workers: int)
         assert verify(problem, each).feasible
 
 
-def test_populations_end_and_begin_again() -> None:
+def test_populations_end_and_larger_ones_begin() -> None:
     problem = shop(5, 4, 3, 3)
     search = Memetic(problem, [started(problem)], 0, lambda: search.populations >= 3, patience=20)
     search.run(math.inf, 0)
     assert search.populations == 3
-    assert search.evaluated > 3 * TUNING.size * 20
+    assert search.size == 33  # 10, 15, 22
+    assert search.evaluated > (10 + 15 + 22) * TUNING.idle * 20
 
 
 def test_starts_take_work_where_no_task_can_move() -> None:

@@ -98,6 +98,8 @@ def make_member(span: int, order: Int, device: Int) -> Member:
 class Memetic:
     """Improves valid schedules, of which there is at least one; `span` and `schedule` are the best so far.
 
+    `size` is the number of schedules of the current population, `populations` the number of those before it.
+
     `better` gets each better schedule. With one worker, the same calls give the same schedule, unless stopped.
     """
 
@@ -122,7 +124,7 @@ class Memetic:
         self._given = tuple(self._starts)
         self.span = makespan(problem, self.schedule)
         self._population: list[Member] = []
-        self._size = TUNING.size
+        self.size = TUNING.size
         self._idle = self.populations = self.evaluated = 0
         self._lock = threading.Lock()
         self._lanes = [Lane(self, seed)]
@@ -154,8 +156,8 @@ class Memetic:
     def next_start(self, random: np.random.Generator) -> tuple[Int, Int]:
         """Return an order (n,) and devices (n,) to improve next: of a start, a random schedule, or a new one."""
         with self._lock:
-            if len(self._population) >= self._size and not self._starts:
-                first, second = (self._population[at] for at in random.choice(self._size, 2, replace=False))
+            if len(self._population) >= self.size and not self._starts:
+                first, second = (self._population[at] for at in random.choice(self.size, 2, replace=False))
                 return self._between(random, first, second)
             start = self._starts.pop(0) if self._starts else None
         if start is None and not self.grouped:
@@ -170,7 +172,7 @@ class Memetic:
         with self._lock:
             population, self._idle = self._population, self._idle + 1
             rival = min(population, key=member.distance, default=None)
-            if rival is None or (member.distance(rival) >= near and len(population) < self._size):
+            if rival is None or (member.distance(rival) >= near and len(population) < self.size):
                 population.append(member)
             else:
                 if member.distance(rival) >= near:
@@ -179,9 +181,9 @@ class Memetic:
                     population[population.index(rival)] = member
                 if span < rival.span:
                     self._idle = 0
-            if self._idle >= TUNING.idle * self._size:
+            if self._idle >= TUNING.idle * self.size:
                 self._idle = 0
-                self._size = int(TUNING.growth * self._size)
+                self.size = int(TUNING.growth * self.size)
                 population.clear()
                 self.populations += 1
                 if self.populations % 2 == 0:
