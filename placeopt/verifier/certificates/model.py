@@ -191,12 +191,23 @@ class Model:
     @cached_property
     def head(self) -> Table:
         """By task and class: the tick before which it does not start."""
-        return Heads(self, False).found()
+        return self._timed(backwards=False)
 
     @cached_property
     def tail(self) -> Table:
         """By task and class: what follows its end."""
-        return Heads(self, True).found()
+        return self._timed(backwards=True)
+
+    @cached_property
+    def followed(self) -> list[int]:
+        """Edges that were followed for heads, and for tails, once these are known."""
+        return []
+
+    def _timed(self, *, backwards: bool) -> Table:
+        heads = Heads(self, backwards)
+        found = heads.found()
+        self.followed.append(BUDGET - heads.left)
+        return found
 
     @cached_property
     def open(self) -> list[list[bool]]:
@@ -336,14 +347,18 @@ def model_of(problem: Problem) -> Model:
     return block_of(problem, range(problem.n_tasks))
 
 
-def block_of(problem: Problem, inner: Iterable[int], first: Cut = None, last: Cut = None) -> Model:
+def block_of(
+    problem: Problem, inner: Iterable[int], first: Cut = None, last: Cut = None, devices: Devices | None = None
+) -> Model:
     """The model of the tasks between two cuts, which run on given devices.
 
-    The first cut takes no time; without one, the block begins at tick 0, and releases hold.
+    The first cut takes no time; without one, the block begins at tick 0, and releases hold. `devices` are those in
+    which each device of a cut is a class alone, if they are known: they depend on nothing else. O(s) for s tasks and
+    their edges.
     """
     ends = dict(cut for cut in (first, last) if cut is not None)
     tasks = tuple(sorted({*inner, *ends}))
-    devices, groups = Devices(problem, ends.values()), dict[int, int]()
+    devices, groups = devices or Devices(problem, ends.values()), dict[int, int]()
     place = {task: i for i, task in enumerate(tasks)}
     cells = np.ix_(tasks, devices.leader)
     feasible: list[list[bool]] = problem.feasible[cells].tolist()
@@ -353,16 +368,20 @@ def block_of(problem: Problem, inner: Iterable[int], first: Cut = None, last: Cu
         feasible[place[task]] = [may and devices.leader[c] == d for c, may in enumerate(row)]
     if first is not None:
         duration[place[first[0]]] = [0] * len(devices.leader)
+    begin, end = np.searchsorted(problem.edge_source, [tasks, [task + 1 for task in tasks]])  # edges are sorted
+    edges = [e for each in zip(begin.tolist(), end.tolist(), strict=True) for e in range(*each)]
     columns = problem.edge_source, problem.edge_target, problem.payload, problem.shared
-    rows = zip(*(each.tolist() for each in columns), strict=True)
-    held = problem.resident if problem.memory_model == "peak" else problem.resident + problem.output + problem.scratch
+    rows = zip(*(each[edges].tolist() for each in columns), strict=True)
+    apart = problem.separation[np.isin(problem.separation, tasks).all(axis=1)].tolist()
+    kinds = ("resident",) if problem.memory_model == "peak" else ("resident", "output", "scratch")
+    held = sum(getattr(problem, kind)[list(tasks)] for kind in kinds)
     model = Model(
         problem=problem, devices=devices, tasks=tasks, feasible=feasible, duration=duration,
         group=[groups.setdefault(int(problem.group[i]), len(groups)) for i in tasks],
         release=[int(problem.release[i]) if first is None else 0 for i in tasks],
-        after=[0] * len(tasks), memory=[int(held[i]) for i in tasks],
-        edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if u in place and v in place],
-        parted=tuple((place[i], place[j]) for i, j in problem.separation.tolist() if i in place and j in place),
+        after=[0] * len(tasks), memory=held.tolist(),
+        edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if v in place],
+        parted=tuple((place[i], place[j]) for i, j in apart),
         cuts=(first, last), begins=first is None,
     )  # fmt: skip
     if len(model.order) < len(tasks):

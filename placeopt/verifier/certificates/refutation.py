@@ -34,8 +34,9 @@ from placeopt.verifier.certificates.said import Said, levelled
 PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off")}
 """Kinds of decisions, with the names of their parts."""
 
-LARGEST, WORK = 1000, 500_000_000
-"""Tasks of a model with a tree; comparisons for it, of two tasks or of two classes for an edge, at most."""
+LARGEST, WORK = 1000, 100_000_000
+"""Tasks of a model with a tree; comparisons for it, of two tasks, of two classes for an edge, or of an edge that is
+followed to a tied task, at most: some minutes."""
 
 
 class ClosedError(Exception):
@@ -62,7 +63,7 @@ def spending(error: Exception) -> Callable[[int], None]:
 def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Model:
     """A case, narrowed for schedules that end by its limit. Raises ClosedError if none is left.
 
-    `spend` gets about the number of comparisons before they are made.
+    `spend` gets about the number of comparisons, most of them before they are made.
     """
     while True:
         spend(model.n**2 + len(model.edges) * model.k**2)
@@ -70,6 +71,7 @@ def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Mod
             raise ClosedError
         limit = limit_of(model)
         feasible = model.in_time(limit)
+        spend(sum(model.followed))
         columns = [list(zip(*rows, strict=True)) for rows in zip(model.head, model.tail, model.busy, strict=True)]
         for g, members in enumerate(model.members):
             for c in range(model.k):
