@@ -75,8 +75,8 @@ class BlockPath:
         """A block whose cuts run on these devices."""
         first: Cut = None if start is None else (self.cuts[b - 1], start)
         last: Cut = None if end is None else (self.cuts[b], end)
-        alone = frozenset(d for d in (start, end) if d is not None)
-        model = block_of(self.model.problem, self.blocks[b], first, last, self.devices(alone))
+        devices = self.devices(frozenset(d for d in (start, end) if d is not None))
+        model = block_of(self.model.problem, devices, self.blocks[b], first, last)
         return replace(model, begins=model.begins and self.model.begins)
 
     def _default(self, b: int, start: int | None, end: int | None) -> int:

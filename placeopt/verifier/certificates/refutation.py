@@ -221,8 +221,7 @@ def refute(said: Said, limit_of: Limit) -> None:
     if model.n > LARGEST:
         raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
-    over = f"{said.where}: the tree of cases takes more than {WORK:,} comparisons"
-    spend = spending(CertificateError(over))
+    spend = spending(CertificateError(f"{said.where}: the tree of cases takes more than {WORK:,} comparisons"))
     while pending:
         case, node, at = pending.pop()
         try:
@@ -234,8 +233,7 @@ def refute(said: Said, limit_of: Limit) -> None:
             raise said.wrong(visible(at), "pair, order or class: the case is not closed, and no decision divides it")
         pair = node[kind] if isinstance(node[kind], list) and len(node[kind]) == 2 else [None, None]
         known, what = model.devices.named if kind == "class" else model.named, "two tasks, or a task and a device,"
-        i = said.places(visible(at), pair[:1], model.named, what)[0]
-        j = said.places(visible(at), pair[1:], known, what)[0]
+        (i,), (j,) = (said.places(visible(at), pair[e : e + 1], (model.named, known)[e], what) for e in (0, 1))
         if kind == "order" and (i == j or case.group[i] != case.group[j] or not runs_one(case, case.group[i])):
             raise said.wrong(visible(at), "an order of two tasks that share a device that runs one task at a time")
         parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)
