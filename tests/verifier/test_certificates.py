@@ -37,7 +37,8 @@ from placeopt.model.tiers import ENDLESS, build_tiers
 from placeopt.proving.certificates.leaves import relying
 from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
-from placeopt.verifier.certificates import ENGINES, OTHER, Checked, check_claim, refutation
+from placeopt.verifier.certificates import ENGINES, OTHER, Checked, blocks, check_claim, refutation
+from placeopt.verifier.certificates.devices import Devices
 from placeopt.verifier.certificates.model import model_of, timely
 
 ROOT = Path(__file__).parents[2]
@@ -721,6 +722,37 @@ def test_trees_of_cases_compare_few_pairs_of_classes(monkeypatch: pytest.MonkeyP
     )
     with pytest.raises(CertificateError, match="the tree of cases takes more than 10,000 comparisons"):
         proved(made, "refutation", value=2, proof=None)
+
+
+def test_edges_to_tied_tasks_count_as_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every task is tied to all of its ancestors: a pass follows thousands of edges, and compares few tasks."""
+    n = 40
+    made = po.build_problem(
+        task_names=[f"t{i}" for i in range(n)], device_names="de", duration=[[3, 4]] * n,
+        edges=[(i, j) for j in range(n) for i in range(j)], latency=[[0, 1000], [1000, 0]],
+    )  # fmt: skip
+    model = model_of(made)
+    assert model.longest == 3 * n
+    compared = n**2 + 4 * made.n_edges
+    assert sum(model.followed) > 2 * compared
+    monkeypatch.setattr(refutation, "WORK", 2 * compared)
+    with pytest.raises(CertificateError, match=r"the tree of cases takes more than [0-9,]+ comparisons"):
+        proved(made, "refutation", value=10 * n, proof=None)
+
+
+def test_blocks_share_the_classes_of_their_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of a block costs as much as its tasks, not as the whole problem: there are thousands of them."""
+    made: list[frozenset[int]] = []
+
+    def classes(problem: Problem, alone: frozenset[int]) -> Devices:
+        made.append(alone)
+        return Devices(problem, alone)
+
+    monkeypatch.setattr(blocks, "Devices", classes)
+    tasks = {f"t{k}": {"time": {"d0": 1, "d1": 2}, "after": [f"t{k - 1}"] if k else []} for k in range(30)}
+    chain = problem_of(tasks, devices={"d0": {}, "d1": {}})
+    assert proved(chain, "series", cuts=list(tasks), blocks=[[] for _ in range(31)], arcs=[]) == 30
+    assert len(made) == len(set(made)) == 3
 
 
 def test_a_tree_of_many_tasks_has_decisions_that_close_a_part() -> None:

@@ -204,11 +204,10 @@ class _Check:
     def document(self, document: Any) -> int | Fraction | None:
         """Check a document, and return the bound; None for infeasibility."""
         level = str(Objective((self.problem.objective.levels[0],)))
-        facts = ("placeopt_certificate", FORMAT), ("problem", self.problem.fingerprint()), ("objective", level)
-        for key, fact in facts:
+        for key, own in ("placeopt_certificate", FORMAT), ("problem", self.problem.fingerprint()), ("objective", level):
             stated = document.get(key) if isinstance(document, Mapping) else document
-            if stated != fact or isinstance(stated, bool):
-                raise CertificateError(f"certificate.{key} is {shown(stated)}; expected {fact!r} for this problem")
+            if stated != own or isinstance(stated, bool):
+                raise CertificateError(f"certificate.{key} is {shown(stated)}; expected {own!r} for this problem")
         if document.get("bound") == INFEASIBLE:
             model, end = timely(self.problem)
             ticks = self.metric(model, "makespan", document.get("proof"), "proof")

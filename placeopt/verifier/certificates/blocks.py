@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from placeopt.errors import CertificateError
-from placeopt.verifier.certificates.devices import INFINITE
+from placeopt.verifier.certificates.devices import INFINITE, Devices
 from placeopt.verifier.certificates.model import Cut, Model, block_of
 from placeopt.verifier.certificates.said import Claim, Said, shown, whole
 
@@ -47,7 +47,7 @@ class BlockPath:
                 raise said.wrong("blocks", f"tasks on paths between cuts, which {name} of block {b} is not")
         if not affordable(self.model, len(self.blocks)):
             raise said.wrong("blocks", f"at most {LARGEST // self.model.k**4:,} with {self.model.k} device classes")
-        self.default = cache(self._default)
+        self.default, self.devices = cache(self._default), cache(partial(Devices, self.model.problem))
 
     def stated(self, arc: Claim, where: str) -> Arc:
         """A block and devices that the certificate states."""
@@ -75,7 +75,8 @@ class BlockPath:
         """A block whose cuts run on these devices."""
         first: Cut = None if start is None else (self.cuts[b - 1], start)
         last: Cut = None if end is None else (self.cuts[b], end)
-        model = block_of(self.model.problem, self.blocks[b], first, last)
+        devices = self.devices(frozenset(d for d in (start, end) if d is not None))
+        model = block_of(self.model.problem, devices, self.blocks[b], first, last)
         return replace(model, begins=model.begins and self.model.begins)
 
     def _default(self, b: int, start: int | None, end: int | None) -> int:

@@ -169,8 +169,7 @@ class Model:
     def may_share(self, g: int, h: int, c: int) -> bool:
         """Whether a device of a class can hold two groups."""
         held = self.group_memory[g] + (self.group_memory[h] if g != h else 0)
-        free = (g, h) not in self.apart and held <= self.devices.capacity[c]
-        return free and self.fits[g][c] and self.fits[h][c]
+        return (g, h) not in self.apart and held <= self.devices.capacity[c] and self.fits[g][c] and self.fits[h][c]
 
     @cached_property
     def allowed(self) -> list[list[bool]]:
@@ -199,6 +198,11 @@ class Model:
         return Heads(self, True).found()
 
     @cached_property
+    def followed(self) -> list[int]:
+        """Edges that were followed for heads, and for tails, once these are known."""
+        return []
+
+    @cached_property
     def open(self) -> list[list[bool]]:
         """By task and class: whether it may run there, and head and tail are finite."""
         rows = zip(self.allowed, self.head, self.tail, strict=True)
@@ -225,9 +229,8 @@ class Model:
 
     def resources(self, renewable: bool) -> dict[str, int]:
         """The numbers of renewable resources, or of budgets, by name."""
-        found = self.problem.resources
-        names = () if found is None else found.names
-        return {name: r for r, name in enumerate(names) if found is not None and found.renewable[r] == renewable}
+        all_ = self.problem.resources
+        return {} if all_ is None else {name: r for r, name in enumerate(all_.names) if all_.renewable[r] == renewable}
 
     def use(self, r: int) -> tuple[Table, int]:
         """What tasks use of a resource or a budget, by class, and how much there is."""
@@ -281,6 +284,7 @@ class Heads:
             for w, payload in self.outs[v]:
                 pair = model.group[v], model.group[w]
                 self.ins[w].append((v, self._remote(v, payload, pair[0] == pair[1]), pair in model.apart))
+        model.followed.append(BUDGET - self.left)
         return self.head
 
     def _remote(self, u: int, payload: int, together: bool) -> list[int]:
@@ -333,18 +337,18 @@ class Heads:
 
 def model_of(problem: Problem) -> Model:
     """The whole problem as a model."""
-    return block_of(problem, range(problem.n_tasks))
+    return block_of(problem, Devices(problem), range(problem.n_tasks))
 
 
-def block_of(problem: Problem, inner: Iterable[int], first: Cut = None, last: Cut = None) -> Model:
+def block_of(problem: Problem, devices: Devices, inner: Iterable[int], first: Cut = None, last: Cut = None) -> Model:
     """The model of the tasks between two cuts, which run on given devices.
 
-    The first cut takes no time; without one, the block begins at tick 0, and releases hold.
+    The first cut takes no time; without one, the block begins at tick 0, and releases hold. Each device of a cut is a
+    class alone in `devices`.
     """
     ends = dict(cut for cut in (first, last) if cut is not None)
     tasks = tuple(sorted({*inner, *ends}))
-    devices, groups = Devices(problem, ends.values()), dict[int, int]()
-    place = {task: i for i, task in enumerate(tasks)}
+    place, groups = {task: i for i, task in enumerate(tasks)}, dict[int, int]()
     cells = np.ix_(tasks, devices.leader)
     feasible: list[list[bool]] = problem.feasible[cells].tolist()
     duration: Table = problem.duration[cells].tolist()
@@ -353,16 +357,17 @@ def block_of(problem: Problem, inner: Iterable[int], first: Cut = None, last: Cu
         feasible[place[task]] = [may and devices.leader[c] == d for c, may in enumerate(row)]
     if first is not None:
         duration[place[first[0]]] = [0] * len(devices.leader)
-    columns = problem.edge_source, problem.edge_target, problem.payload, problem.shared
-    rows = zip(*(each.tolist() for each in columns), strict=True)
+    edges = [e for task in tasks for e in range(*problem.out_start[task : task + 2].tolist())]
+    pairs, columns = problem.separation, (problem.edge_source, problem.edge_target, problem.payload, problem.shared)
+    rows = zip(*(each[edges].tolist() for each in columns), strict=True)
     held = problem.resident if problem.memory_model == "peak" else problem.resident + problem.output + problem.scratch
     model = Model(
         problem=problem, devices=devices, tasks=tasks, feasible=feasible, duration=duration,
         group=[groups.setdefault(int(problem.group[i]), len(groups)) for i in tasks],
         release=[int(problem.release[i]) if first is None else 0 for i in tasks],
         after=[0] * len(tasks), memory=[int(held[i]) for i in tasks],
-        edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if u in place and v in place],
-        parted=tuple((place[i], place[j]) for i, j in problem.separation.tolist() if i in place and j in place),
+        edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if v in place],
+        parted=tuple((place[i], place[j]) for i, j in pairs[np.isin(pairs, tasks).all(axis=1)].tolist()),
         cuts=(first, last), begins=first is None,
     )  # fmt: skip
     if len(model.order) < len(tasks):

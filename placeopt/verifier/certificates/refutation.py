@@ -34,8 +34,9 @@ from placeopt.verifier.certificates.said import Said, levelled
 PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off")}
 """Kinds of decisions, with the names of their parts."""
 
-LARGEST, WORK = 1000, 500_000_000
-"""Tasks of a model with a tree; comparisons for it, of two tasks or of two classes for an edge, at most."""
+LARGEST, WORK = 1000, 100_000_000
+"""Tasks of a model with a tree; comparisons for it, of two tasks, of two classes for an edge, or of an edge that is
+followed to a tied task, at most: some minutes."""
 
 
 class ClosedError(Exception):
@@ -62,7 +63,7 @@ def spending(error: Exception) -> Callable[[int], None]:
 def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Model:
     """A case, narrowed for schedules that end by its limit. Raises ClosedError if none is left.
 
-    `spend` gets about the number of comparisons before they are made.
+    `spend` gets about the number of comparisons, most of them before they are made.
     """
     while True:
         spend(model.n**2 + len(model.edges) * model.k**2)
@@ -70,6 +71,7 @@ def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Mod
             raise ClosedError
         limit = limit_of(model)
         feasible = model.in_time(limit)
+        spend(sum(model.followed))
         columns = [list(zip(*rows, strict=True)) for rows in zip(model.head, model.tail, model.busy, strict=True)]
         for g, members in enumerate(model.members):
             for c in range(model.k):
@@ -219,8 +221,7 @@ def refute(said: Said, limit_of: Limit) -> None:
     if model.n > LARGEST:
         raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
-    over = f"{said.where}: the tree of cases takes more than {WORK:,} comparisons"
-    spend = spending(CertificateError(over))
+    spend = spending(CertificateError(f"{said.where}: the tree of cases takes more than {WORK:,} comparisons"))
     while pending:
         case, node, at = pending.pop()
         try:
@@ -232,8 +233,7 @@ def refute(said: Said, limit_of: Limit) -> None:
             raise said.wrong(visible(at), "pair, order or class: the case is not closed, and no decision divides it")
         pair = node[kind] if isinstance(node[kind], list) and len(node[kind]) == 2 else [None, None]
         known, what = model.devices.named if kind == "class" else model.named, "two tasks, or a task and a device,"
-        i = said.places(visible(at), pair[:1], model.named, what)[0]
-        j = said.places(visible(at), pair[1:], known, what)[0]
+        (i,), (j,) = (said.places(visible(at), pair[e : e + 1], (model.named, known)[e], what) for e in (0, 1))
         if kind == "order" and (i == j or case.group[i] != case.group[j] or not runs_one(case, case.group[i])):
             raise said.wrong(visible(at), "an order of two tasks that share a device that runs one task at a time")
         parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)
