@@ -125,7 +125,7 @@ class _Proofs:
 
         claim = refutation_claim(model, names, ticks, over, most) if most else None
         claim = claim or (None if most else best_claim(block, "makespan", model, ticks))
-        return claim or due_claim(model, block, names, ticks, over, most)
+        return claim or (None if most else due_claim(model, block, ticks))
 
 
 def _renamed(proof: Claim, names: Sequence[str]) -> Claim:
@@ -133,7 +133,9 @@ def _renamed(proof: Claim, names: Sequence[str]) -> Claim:
     renamed: Claim = {}
     for key, value in proof.items():
         if key in ("tasks", *PARTS) and isinstance(value, list):
-            renamed[key] = [each if key == "class" and at else names[int(each)] for at, each in enumerate(value)]
+            renamed[key] = [
+                each if at and key in ("class", "ends") else names[int(each)] for at, each in enumerate(value)
+            ]
         else:
             renamed[key] = _renamed(value, names) if isinstance(value, dict) else value
     return renamed
