@@ -35,6 +35,7 @@ from placeopt.errors import CertificateError, UsageError
 from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.tiers import ENDLESS, build_tiers
+from placeopt.proving.certificates.chains import ends_claim, pairs_claim
 from placeopt.proving.certificates.leaves import relying
 from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
@@ -289,7 +290,7 @@ LAYERS: dict[str, Any] = {
 
 
 def test_a_tree_decides_when_a_task_ends() -> None:
-    """Within 17 ticks, v cannot end before 11: a, b and c take 6 on two devices. If it ends later, x, y and z do not."""
+    """Within 17 ticks, v cannot end before 11: a, b and c take 6 on two devices. Later, x, y and z do not end."""
     made = problem_of(LAYERS, links={"default": {}})
     load = {"claim": "load", "value": 18, "prices": {"d0": 1}}
     tree = {"ends": ["v", 11], "before": {**load, "tail": 12}, "later": {**load, "head": 11, "tail": 1}}
@@ -314,6 +315,63 @@ def test_a_tree_decides_when_a_task_ends() -> None:
             proved(made, "refutation", value=value, proof={**tree, **change})
 
 
+def test_ends_of_tasks_prove_the_bound_of_layers() -> None:
+    """Each layer takes 6 ticks on two devices and its last task 5: 33 ticks, four more than all work shared."""
+    tasks: dict[str, Any] = {}
+    for k in range(3):
+        tasks |= {f"{x}{k}": {"time": 4, "after": [f"v{k - 1}"] if k else []} for x in "abc"}
+        tasks[f"v{k}"] = {"time": 5, "after": [f"{x}{k}" for x in "abc"]}
+    made = problem_of(tasks, links={"default": {}})
+    assert quick.best_bound(made).value == 29
+    claim = ends_claim(made, 33, model_of(made), lambda: False)
+    assert claim is not None
+    assert "ends" in claim["proof"]
+    assert check_claim(model_of(made), "makespan", claim) == 33
+    assert ends_claim(made, 34, model_of(made), lambda: False) is None
+    assert ends_claim(made, 33, model_of(made), lambda: True) is None
+
+
+def layered(seed: int) -> Problem:
+    """Four layers of four tasks on four equal devices."""
+    rng = random.Random(seed)
+    tasks: dict[str, Any] = {}
+    for i in range(16):
+        before = [f"t{j}" for j in range(i) if j // 4 == i // 4 - 1]
+        ticks, chosen = rng.randint(1, 20), [name for name in before if rng.random() < 0.5]
+        tasks[f"t{i}"] = {"time": ticks, "after": chosen or before[:1]}
+    return problem_of(tasks, links={"default": {"latency": 12}}, devices={"d": {"count": 4}})
+
+
+@pytest.mark.parametrize(("seed", "bound", "divided"), [(3, 90, False), (4, 70, False), (12, 75, True)])
+def test_edges_prove_more_than_quick_bounds(seed: int, bound: int, divided: bool) -> None:
+    """Probed edges, of which one part is closed, or one that divides a case into two."""
+    made = layered(seed)
+    model = model_of(made)
+    assert quick.best_bound(made).value < bound
+    claim = pairs_claim(made, bound, model, lambda: False)
+    assert claim is not None
+    assert check_claim(model, "makespan", claim) == bound
+    parts = claim["proof"]["together"], claim["proof"]["apart"]
+    assert (None not in parts) == divided
+    assert pairs_claim(made, bound, model, lambda: True) is None
+    best = po.solve(made, "cp-sat", time_limit=60)
+    assert best.bound == best.objective
+    assert pairs_claim(made, int(best.objective or 0) + 1, model, lambda: False) is None
+
+
+@pytest.mark.parametrize("seed", range(8000, 8060))
+def test_no_chain_proves_more_than_the_optimum(seed: int) -> None:
+    problem = replace(tight_problem(seed) if seed % 2 else drawn_problem(seed), objective=Objective())
+    best = optimum(problem)
+    if best is None or problem.n_tasks == 0:
+        return
+    ticks, model = int(best[0][0]), model_of(problem)
+    for write in (ends_claim, pairs_claim):
+        made = write(problem, ticks, model, lambda: False)
+        assert made is None or check_claim(model, "makespan", made) == ticks
+        assert write(problem, ticks + 1, model, lambda: False) is None
+
+
 def test_a_task_starts_by_its_end_and_its_duration_on_each_class() -> None:
     """b runs for 2 ticks on d0, 5 on d1, and does not end before 9; or it ends before 9, and c after it by 20."""
     tasks = {"a": {"time": 1}, "b": {"time": {"d0": 2, "d1": 5}, "after": ["a"]}, "c": {"time": 3, "after": ["b"]}}
@@ -324,7 +382,7 @@ def test_a_task_starts_by_its_end_and_its_duration_on_each_class() -> None:
 
 
 def test_the_ends_of_a_sum_are_not_decided() -> None:
-    """A case of a sum of metrics has a makespan of its own within which its schedules end."""
+    """Schedules of each case of a sum of metrics end by another tick."""
     made = problem_of(CHAIN, objective={"makespan": 1, "total_cost": 1})
     facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": str(made.objective), "bound": 20}
     for known in (3, "a"):

@@ -3,8 +3,9 @@
 A certificate prefers claims that are checked by computing. The bound of a result is proved again, in this order:
 
 1. by a quick bound of each metric of the objective's first level (`leaves`);
-2. if the makespan alone is the objective, by the work within an interval, by paths with prices or a flow (`paths`), or
-   by a tree of cases (`refutation`) for few tasks; a tree also proves a sum of metrics with a makespan;
+2. if the makespan alone is the objective, by the work within an interval, by paths with prices or a flow (`paths`), by
+   a chain of decisions (`chains`), or by a tree of cases (`refutation`) for few tasks; a tree also proves a sum of
+   metrics with a makespan;
 3. or by blocks, if tasks cut the graph (`series`): a claim about a block is a quick bound, a tree, or relies on the
    engine that solved the block;
 4. else the certificate says which engine or which bound proved it, and relies on that.
@@ -45,8 +46,8 @@ __all__ = ["certificate", "infeasibility"]
 SOME = 1000
 """Tasks up to which work within intervals is tried."""
 
-ALONE = 0.4
-"""Share of the time for trees of cases of the whole problem."""
+ALONE, CHAINED = 0.4, 0.25
+"""Shares of the time for trees of cases of the whole problem, and for chains of decisions before them."""
 
 
 def certificate(
@@ -169,10 +170,10 @@ class MakespanClaims:
         claim = due_claim(self.model, problem, ticks)
         claim = claim or (interval_claim(problem, ticks, self.model, over) if n <= SOME else None)
         claim = claim or path_claim(problem, ticks, self.model, over)
-        if claim is None and n <= FEW:
-            claim = refutation_claim(self.model, problem.task_names, ticks, over)
         for chain in (ends_claim, pairs_claim) if n <= SOME else ():
-            claim = claim or chain(problem, ticks, self.model, self._over(ALONE))
+            claim = claim or chain(problem, ticks, self.model, self._over(CHAINED))
+        if claim is None and n <= FEW:
+            claim = refutation_claim(self.model, problem.task_names, ticks, self._over(ALONE))
         claim = claim or series_claim(problem, ticks, self.model, schedule, self.clock, self.should_stop)
         if claim is None and FEW < n <= LARGEST and not self.should_stop():
             claim = refutation_claim(self.model, problem.task_names, ticks, self._over(1), LARGE)

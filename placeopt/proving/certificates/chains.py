@@ -27,7 +27,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import with_changes
 from placeopt.model.problem import Problem
 from placeopt.proving.certificates.leaves import Claim, infeasible_claim
-from placeopt.proving.certificates.refutation import LimitError
+from placeopt.proving.certificates.refutation import LimitError, refutation_claim
 from placeopt.verifier.certificates import refutation
 from placeopt.verifier.certificates.model import Model, within
 from placeopt.verifier.certificates.refutation import PARTS, ClosedError, decided, spending
@@ -38,8 +38,11 @@ COUNT, TURNS = 16, 2
 FINE = 256
 """Ticks are tried up to this part of those between the ends that are known."""
 
-CASES, BALANCE = 200, 16
-"""Cases of decisions about edges at most; an edge whose parts both change much divides best."""
+CASES, SMALL, BALANCE = 200, 60, 16
+"""Cases of decisions about edges, and of a tree for one that the checker leaves open, at most.
+
+An edge whose parts both change much divides best.
+"""
 
 BEFORE, LATER = PARTS["ends"]
 TOGETHER, APART = PARTS["pair"]
@@ -107,12 +110,15 @@ def ends_claim(problem: Problem, ticks: int, model: Model, should_stop: Callable
                 steps.append(step)
                 known = step.part(known, step.left)
                 if refuted(known):
-                    return _written(Node(_needed(steps, start, refuted, should_stop)), start, ticks, model)
+                    return _written(Node(_needed(steps, start, refuted, should_stop)), start, ticks, model, should_stop)
     return None
 
 
 def pairs_claim(problem: Problem, ticks: int, model: Model, should_stop: Callable[[], bool]) -> Claim | None:
-    """The same by decisions about edges: whether their ends share a device. Some divide a case into two that go on."""
+    """The same by decisions about edges: whether their ends share a device. Some divide a case into two that go on.
+
+    It states the names of the tasks of the model's problem.
+    """
     if problem.n_devices < 2 or "parallel" in problem.rules or ticks < 1:
         return None
     search = _Pairs(problem, ticks, engine.Stop(should_stop, None))
@@ -120,7 +126,7 @@ def pairs_claim(problem: Problem, ticks: int, model: Model, should_stop: Callabl
         found = search.node(problem)
     except engine.StoppedError:
         return None
-    return None if found is None else _written(found, None, ticks, model)
+    return None if found is None else _written(found, None, ticks, model, should_stop)
 
 
 class _Pairs:
@@ -234,10 +240,13 @@ def _needed(
     return steps
 
 
-def _written(node: Node, known: Problem | None, ticks: int, model: Model) -> Claim | None:
+def _written(
+    node: Node, known: Problem | None, ticks: int, model: Model, should_stop: Callable[[], bool]
+) -> Claim | None:
     """The tree of these decisions; None if the checker does not close all parts.
 
-    `known` is the problem for quick claims that close them; without it, they are closed by narrowing.
+    `known` is the problem for quick claims that close them; without it, they are closed by narrowing. The checker has
+    fewer rules than `destructive`; what stays open gets a small tree.
     """
     end, spend, names = ticks - 1, spending(LimitError()), model.problem.task_names
 
@@ -253,7 +262,11 @@ def _written(node: Node, known: Problem | None, ticks: int, model: Model) -> Cla
             return None
         step = node.steps[at] if at < len(node.steps) else node.last
         if step is None:
-            raise LimitError
+            claim = refutation_claim(case, names, ticks, should_stop, SMALL)
+            if claim is None:
+                raise LimitError
+            small: Claim | None = claim["proof"]
+            return small
         found: Claim = {step.kind: [names[step.i], step.j if step.kind == "ends" else names[step.j]]}
         for name, part in zip(PARTS[step.kind], decided(case, step.kind, step.i, step.j, end), strict=True):
             problem = known and step.part(known, name)

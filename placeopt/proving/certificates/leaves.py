@@ -47,10 +47,10 @@ NOTHING: Claim = {"claim": "nothing", "value": 0}
 
 
 REASONS = {
-    "destructive": "its steps have no claims, and no tree of cases was found in the time",
+    "destructive": "no tree of cases was found in the time",
     "chronological": "the states that it refutes are too many to state",
     "series": "its blocks were not solved again in the time",
-    "intervals": "CP-SAT states no proofs of the parts of the graph",
+    "intervals": "CP-SAT states no proofs of the parts of the graph, and no tree of cases was found in the time",
     "relaxation-lp": "its cuts have no claims, so that its dual prices prove nothing alone",
     "relaxation-mip": "the engine states no proof of its branches",
     "borders": "the most work together with each group is found by branches and cuts, which have no claims",
