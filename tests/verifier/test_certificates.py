@@ -309,7 +309,7 @@ def test_a_tree_decides_when_a_task_ends() -> None:
         (18, {"ends": ["v", -1]}, "is -1; expected a whole number"),
         (18, {"ends": ["v", 1 << 1001]}, "expected a whole number"),
         (18, {"ends": ["v", "w"]}, "expected a whole number"),
-        (18, {"ends": ["v"]}, "expected two tasks, or a task and a device or tick,"),
+        (18, {"ends": ["v"]}, "expected a task, and a task, device or tick,"),
     ):
         with pytest.raises(CertificateError, match=message):
             proved(made, "refutation", value=value, proof={**tree, **change})
@@ -597,7 +597,7 @@ def test_a_tier_without_a_limit_holds_more_than_the_largest_number() -> None:
         ({"claim": "refutation", "value": 13, "proof": {}}, "expected pair, order or class"),
         (
             {"claim": "refutation", "value": 13, "proof": {"pair": ["a", "z"]}},
-            "expected two tasks, or a task and a device or tick, of the problem",
+            "expected a task, and a task, device or tick, of the problem",
         ),
         (
             {"claim": "refutation", "value": 13, "proof": {"order": ["a", "c"]}},

@@ -243,10 +243,7 @@ def refute(said: Said, limit_of: Limit, end: int | None = None) -> None:
         if kind is None:
             raise said.wrong(visible(at), "pair, order or class: the case is not closed, and no decision divides it")
         pair = node[kind] if isinstance(node[kind], list) and len(node[kind]) == 2 else [None, None]
-        known, what = (
-            model.devices.named if kind == "class" else model.named,
-            "two tasks, or a task and a device or tick,",
-        )
+        known, what = model.devices.named if kind == "class" else model.named, "a task, and a task, device or tick,"
         i = said.places(visible(at), pair[:1], model.named, what)[0]
         if kind == "ends" and end is None:
             raise said.wrong(visible(at), "no tick: of a sum of metrics, the schedules of each case end by another one")
