@@ -24,7 +24,6 @@ from placeopt.bounding.quick.classes import classes_of, least
 from placeopt.bounding.quick.deadlines import narrowed
 from placeopt.bounding.quick.paths import windows
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.building import with_changes
 from placeopt.model.problem import Problem
 from placeopt.proving.certificates.leaves import Claim, infeasible_claim
 from placeopt.proving.certificates.refutation import LimitError, refutation_claim
@@ -67,9 +66,9 @@ class Step:
         i, j = self.i, self.j
         if name == TOGETHER:
             group = np.where(problem.group == problem.group[j], problem.group[i], problem.group)
-            return with_changes(problem, group=np.unique(group, return_inverse=True)[1])
+            return replace(problem, group=np.unique(group, return_inverse=True)[1])
         if name == APART:
-            return with_changes(problem, separation=[*problem.separation.tolist(), (i, j)])
+            return replace(problem, separation=np.concatenate((problem.separation, [[i, j]])))
         if name == BEFORE:
             deadline = problem.deadline.copy()
             deadline[i] = min(int(deadline[i]), j - 1)
