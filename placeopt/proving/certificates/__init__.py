@@ -49,6 +49,9 @@ SOME = 1000
 ALONE, CHAINED = 0.4, 0.25
 """Shares of the time for trees of cases of the whole problem, and for chains of decisions before them."""
 
+FIRST = 300
+"""Cases at most of a tree that is tried before these chains."""
+
 
 def certificate(
     problem: Problem,
@@ -170,6 +173,8 @@ class MakespanClaims:
         claim = due_claim(self.model, problem, ticks)
         claim = claim or (interval_claim(problem, ticks, self.model, over) if n <= SOME else None)
         claim = claim or path_claim(problem, ticks, self.model, over)
+        if claim is None and n <= FEW:
+            claim = refutation_claim(self.model, problem.task_names, ticks, self._over(CHAINED), FIRST)
         for chain in (ends_claim, pairs_claim) if n <= SOME else ():
             claim = claim or chain(problem, ticks, self.model, self._over(CHAINED))
         if claim is None and n <= FEW:
