@@ -175,14 +175,19 @@ class MakespanClaims:
         claim = claim or path_claim(problem, ticks, self.model, over)
         if claim is None and n <= FEW:
             claim = refutation_claim(self.model, problem.task_names, ticks, self._over(CHAINED), FIRST)
-        for chain in (ends_claim, pairs_claim) if n <= SOME else ():
-            claim = claim or chain(problem, ticks, self.model, self._over(CHAINED))
-        if claim is None and n <= FEW:
-            claim = refutation_claim(self.model, problem.task_names, ticks, self._over(ALONE))
+            claim = claim or self._chain()
+            claim = claim or refutation_claim(self.model, problem.task_names, ticks, self._over(ALONE))
         claim = claim or series_claim(problem, ticks, self.model, schedule, self.clock, self.should_stop)
+        if claim is None and FEW < n <= SOME:
+            claim = self._chain()
         if claim is None and FEW < n <= LARGEST and not self.should_stop():
             claim = refutation_claim(self.model, problem.task_names, ticks, self._over(1), LARGE)
         return claim
+
+    def _chain(self) -> Claim | None:
+        """A claim by a chain of decisions; None if none is found."""
+        claim = ends_claim(self.problem, self.ticks, self.model, self._over(CHAINED))
+        return claim or pairs_claim(self.problem, self.ticks, self.model, self._over(CHAINED))
 
     def _over(self, share: float) -> Callable[[], bool]:
         """A call that is true once a share of the remaining time is over."""
