@@ -92,8 +92,6 @@ class _Second:
 
     def decided(self, leaf: Leaf, left: int) -> str | None:
         """The solver that confirms a claim; None if none does in its share of the time. Raises if one refutes it."""
-        if any(leaf.model.after) and leaf.model.begins:
-            return None  # within a claim `due`, which no certificate of placeopt has
         stated = claimed(self.problem, leaf, self.infeasible)
         solver = _other_engine(leaf.trusted.engine, stated)
         remaining = self.clock.remaining

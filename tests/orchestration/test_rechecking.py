@@ -15,7 +15,8 @@ from placeopt.model.problem import Problem
 from placeopt.orchestration.rechecking import block_problem, claimed
 from placeopt.proving.certificates.leaves import relying
 from placeopt.verifier.certificates import Leaf, Trusted
-from placeopt.verifier.certificates.model import block_of, model_of, timely, within
+from placeopt.verifier.certificates.devices import Devices
+from placeopt.verifier.certificates.model import block_of, model_of, timely
 
 ROOT = Path(__file__).parents[2]
 INDEPENDENT: dict[str, Any] = {f"t{k}": {"time": 4 + k % 3} for k in range(12)}
@@ -78,15 +79,6 @@ def test_a_sum_of_metrics_is_decided_by_its_optimum() -> None:
                 po.check_certificate(made, document, recheck=30)
 
 
-def test_claims_within_deadlines_are_left_undecided() -> None:
-    made = problem_of({name: {**task, "deadline": 40} for name, task in INDEPENDENT.items()})
-    document = relying_on("x", made, 30)
-    inner = relying(within(model_of(made), 49), "makespan", 50, "other: x")
-    document |= {"bound": 50, "proof": {"claim": "terms", "terms": [{"claim": "due", "value": 50, "proof": inner}]}}
-    checked = po.check_certificate(made, document, recheck=30)
-    assert [each.confirmed for each in checked.trusted] == [None]
-
-
 def test_without_time_nothing_is_decided() -> None:
     made = problem_of(INDEPENDENT)
     checked = po.check_certificate(made, relying_on("CP-SAT", made, 30), recheck=30, should_stop=lambda: True)
@@ -127,7 +119,7 @@ def test_blocks_are_the_problems_that_the_solver_of_blocks_solves() -> None:
         first = blocks.cuts[each.block - 1] if each.block else None
         last = blocks.cuts[each.block] if each.block < len(blocks.cuts) else None
         ends = [None if task is None else (task, d) for task, d in ((first, each.start), (last, each.end))]
-        model = block_of(made, blocks.inner[each.block], *ends)
+        model = block_of(made, Devices(made, [cut[1] for cut in ends if cut]), blocks.inner[each.block], *ends)
         ours = block_problem(made, model, deadlines=True)
         assert ours.fingerprint() == each.problem.fingerprint()
 

@@ -25,6 +25,7 @@ from placeopt.orchestration.pipeline import solve
 from placeopt.proving.certificates import certificate, infeasibility
 from placeopt.verifier.certificates import Checked, check_certificate
 from placeopt.verifier.certificates.model import timely
+from placeopt.verifier.certificates.refutation import PARTS
 
 SUM = Objective(((Term("makespan", Fraction(2, 3)), Term("energy"), Term("total_cost", Fraction(5))),))
 OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Objective()] * (len(METRICS) + 1)]
@@ -32,12 +33,12 @@ OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Obj
 KINDS = (
     "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "swapping",
     "path", "flow", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
-    "separation", "budget", "limit", "due", "stages", "machines",
+    "separation", "budget", "limit", "stages", "machines",
 )  # fmt: skip
 
 
-BY_DEADLINES = "critical-path", "load", "spread", "packing", "flow", "refutation", "resource", "interval"
-"""Claims that deadlines raise."""
+CLOSING = "critical-path", "load", "spread", "packing", "flow", "resource", "interval", "refutation", "series", "engine"
+"""Claims within trees of cases; all but the last ones may close a case."""
 
 
 def drawn_problem(seed: int) -> Problem:
@@ -188,7 +189,7 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         "prices": {name: rng.choice([0, 1, rng.randint(0, 1 << 40)]) for name in devices},
         "memory": {name: rng.choice([0, 0, rng.randint(0, 1 << 20)]) for name in devices},
         "size": rng.choice([0, number()]), "tasks": rng.sample(tasks, rng.randint(1, len(tasks))),
-        "from": {"claim": "critical-path", "value": 0}, "engine": "CP-SAT", "proof": rng.choice([None, "?"]),
+        "engine": "CP-SAT", "proof": rng.choice([None, "?"]),
         rng.choice(["pair", "order"]): [rng.choice(tasks), rng.choice(tasks)],
     }  # fmt: skip
     if rng.random() < 0.6:
@@ -201,8 +202,8 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         claim |= {"metric": metric, "proof": {**claim, "claim": kind, "value": rng.choice([0, most, most + 1])}}
     if problem.shared_links is not None and rng.random() < 0.7:
         claim["link"] = rng.choice(list(problem.shared_links.channels))
-    if claim["claim"] == "due":
-        claim["proof"] = {**claim, **drawn_flow(problem, rng), "claim": rng.choice(BY_DEADLINES)}
+    if claim["claim"] == "refutation":
+        claim["proof"] = drawn_tree(problem, rng, {**claim, **drawn_flow(problem, rng)})
     if claim["claim"] == "stages":
         claim["path"] = [problem.task_names[i] for i in walk(problem, rng)]
     if claim["claim"] == "machines":
@@ -226,6 +227,18 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
             "arcs": [{**arc, "proof": leaf} for arc in rng.sample(arcs, rng.randint(0, 2))],
         }
     return claim
+
+
+def drawn_tree(problem: Problem, rng: random.Random, leaf: dict[str, Any], depth: int = 3) -> dict[str, Any] | None:
+    """A tree of cases, as a proof: decisions about ticks, devices and tasks, and claims with the numbers of `leaf`."""
+    if depth == 0 or rng.random() < 0.3:
+        claim = {**leaf, "claim": rng.choice(CLOSING), "value": rng.choice([0, 0, leaf["value"]])}
+        return rng.choice([None, {**claim, "proof": None}])
+    kind, task = rng.choice(["ends", "ends", "ends", "pair", "order", "class"]), rng.choice(problem.task_names)
+    most = int(problem.duration.max(initial=1)) * problem.n_tasks + 2
+    other = {"ends": rng.randint(0, most), "class": rng.choice(problem.device_names)}
+    parts = {name: drawn_tree(problem, rng, leaf, depth - 1) for name in PARTS[kind]}
+    return {kind: [task, other.get(kind, rng.choice(problem.task_names))], **parts}
 
 
 def walk(problem: Problem, rng: random.Random) -> list[int]:

@@ -18,6 +18,7 @@ from certificate_cases import (
     drawn_flow,
     drawn_path,
     drawn_problem,
+    drawn_tree,
     infeasibility_proof,
     mutated,
     proofs,
@@ -34,12 +35,14 @@ from placeopt.errors import CertificateError, UsageError
 from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.tiers import ENDLESS, build_tiers
+from placeopt.proving.certificates.chains import ends_claim, pairs_claim
 from placeopt.proving.certificates.leaves import relying
 from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
 from placeopt.verifier.certificates import ENGINES, OTHER, Checked, blocks, check_claim, refutation
 from placeopt.verifier.certificates.devices import Devices
 from placeopt.verifier.certificates.model import model_of, timely
+from placeopt.verifier.certificates.refutation import decided
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "certificates.md").read_text()
@@ -259,20 +262,150 @@ def test_deadlines_raise_bounds() -> None:
         "value": 12,
     }
     assert po.solve(made, "brute-force").objective == 12
-    assert proved(made, "due", value=12, proof=load) == 12
+    assert proved(made, "refutation", value=12, proof=load) == 12
     assert proved(made, "load", **{**load, "value": 0}) == 9
     for value, proof, message in (
         (13, {**load, "value": 13}, "states 13, but it proves 12"),
-        (13, load, "claim due states 13, but it proves 0"),
-        (12, None, "expected an object"),
-        (1 << 300, load, "a huge value"),
+        (13, load, "expected a claim that closes the case by computing"),
+        (12, {**load, "tail": 9}, "states 12, but it proves 0"),
+        (13, None, "the case is not closed"),
+        (1 << 300, load, "expected a smaller number"),
     ):
         with pytest.raises(CertificateError, match=message):
-            proved(made, "due", value=value, proof=proof)
+            proved(made, "refutation", value=value, proof=proof)
     cut = {"cuts": ["b"], "blocks": [[], ["c"]], "value": 0}
-    arcs = [{"block": 1, "start": "d0", "end": None, "proof": {"claim": "due", "value": 1, "proof": load}}]
-    with pytest.raises(CertificateError, match="deadlines count from tick 0"):
+    tree = {"claim": "refutation", "value": 6, "proof": None}
+    arcs = [{"block": 1, "start": "d0", "end": None, "proof": tree}]
+    assert proved(made, "series", **cut, arcs=arcs) == 2 + 6
+    tree["value"] = 8  # c waits for its data: 2 + 5
+    with pytest.raises(CertificateError, match="the case is not closed"):
         proved(made, "series", **cut, arcs=arcs)
+
+
+LAYERS: dict[str, Any] = {
+    **{name: {"time": 4} for name in "abc"},
+    "v": {"time": 5, "after": list("abc")},
+    **{name: {"time": 4, "after": ["v"]} for name in "xyz"},
+    "w": {"time": 1, "after": list("xyz")},
+}
+
+
+def test_a_tree_decides_when_a_task_ends() -> None:
+    """Within 17 ticks, v cannot end before 11: a, b and c take 6 on two devices. Later, x, y and z do not end."""
+    made = problem_of(LAYERS, links={"default": {}})
+    load = {"claim": "load", "value": 18, "prices": {"d0": 1}}
+    tree = {"ends": ["v", 11], "before": {**load, "tail": 12}, "later": {**load, "head": 11, "tail": 1}}
+    assert proved(made, "refutation", value=18, proof=tree) == 18
+    assert max(proved(made, "load", **{**load, "value": 0, "tail": tail}) for tail in range(12)) == 16
+    for value, change, message in (
+        (17, {"ends": ["v", 13]}, "proof.before: the claim load states 18, but it proves 0"),
+        (18, {"ends": ["v", 12]}, "proof.before: the claim load states 18, but it proves 0"),
+        (18, {"ends": ["v", 12], "before": {**load, "value": 0, "tail": 11}}, "expected a claim that closes the case"),
+        (18, {"ends": ["v", 10]}, "proof.later: the claim load states 18, but it proves 0"),
+        (18, {"ends": ["a", 11]}, "states 18, but it proves 0"),
+        (19, {}, "expected a claim that closes the case"),
+        (18, {"ends": ["v", 12], "before": None}, "proof.before is None; .*: the case is not closed"),
+        (18, {"before": relying(model_of(made), "makespan", 18, "CP-SAT")}, "that closes the case by computing"),
+        (18, {"later": {"claim": "?", "value": 18}}, "which is not a claim about makespan"),
+        (18, {"ends": ["v", -1]}, "is -1; expected a whole number"),
+        (18, {"ends": ["v", 1 << 1001]}, "expected a whole number"),
+        (18, {"ends": ["v", "w"]}, "expected a whole number"),
+        (18, {"ends": ["v"]}, "expected a task, and a task, device or tick,"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            proved(made, "refutation", value=value, proof={**tree, **change})
+
+
+def test_ends_of_tasks_prove_the_bound_of_layers() -> None:
+    """Each layer takes 6 ticks on two devices and its last task 5: 33 ticks, four more than all work shared."""
+    tasks: dict[str, Any] = {}
+    for k in range(3):
+        tasks |= {f"{x}{k}": {"time": 4, "after": [f"v{k - 1}"] if k else []} for x in "abc"}
+        tasks[f"v{k}"] = {"time": 5, "after": [f"{x}{k}" for x in "abc"]}
+    made = problem_of(tasks, links={"default": {}})
+    assert quick.best_bound(made).value == 29
+    claim = ends_claim(made, 33, model_of(made), lambda: False)
+    assert claim is not None
+    assert "ends" in claim["proof"]
+    assert check_claim(model_of(made), "makespan", claim) == 33
+    assert ends_claim(made, 34, model_of(made), lambda: False) is None
+    assert ends_claim(made, 33, model_of(made), lambda: True) is None
+
+
+def layered(seed: int) -> Problem:
+    """Four layers of four tasks on four equal devices."""
+    rng = random.Random(seed)
+    tasks: dict[str, Any] = {}
+    for i in range(16):
+        before = [f"t{j}" for j in range(i) if j // 4 == i // 4 - 1]
+        ticks, chosen = rng.randint(1, 20), [name for name in before if rng.random() < 0.5]
+        tasks[f"t{i}"] = {"time": ticks, "after": chosen or before[:1]}
+    return problem_of(tasks, links={"default": {"latency": 12}}, devices={"d": {"count": 4}})
+
+
+@pytest.mark.parametrize(("seed", "bound", "divided"), [(3, 90, False), (4, 70, False), (12, 75, True)])
+def test_edges_prove_more_than_quick_bounds(seed: int, bound: int, divided: bool) -> None:
+    """Probed edges, of which one part is closed, or one that divides a case into two."""
+    made = layered(seed)
+    model = model_of(made)
+    assert quick.best_bound(made).value < bound
+    claim = pairs_claim(made, bound, model, lambda: False)
+    assert claim is not None
+    assert check_claim(model, "makespan", claim) == bound
+    parts = claim["proof"]["together"], claim["proof"]["apart"]
+    assert (None not in parts) == divided
+    assert pairs_claim(made, bound, model, lambda: True) is None
+    best = po.solve(made, "cp-sat", time_limit=60)
+    assert best.bound == best.objective
+    assert pairs_claim(made, int(best.objective or 0) + 1, model, lambda: False) is None
+
+
+@pytest.mark.parametrize("seed", range(8000, 8060))
+def test_no_chain_proves_more_than_the_optimum(seed: int) -> None:
+    problem = replace(tight_problem(seed) if seed % 2 else drawn_problem(seed), objective=Objective())
+    best = optimum(problem)
+    if best is None or problem.n_tasks == 0:
+        return
+    ticks, model = int(best[0][0]), model_of(problem)
+    for write in (ends_claim, pairs_claim):
+        made = write(problem, ticks, model, lambda: False)
+        assert made is None or check_claim(model, "makespan", made) == ticks
+        assert write(problem, ticks + 1, model, lambda: False) is None
+
+
+def test_a_task_starts_by_its_end_and_its_duration_on_each_class() -> None:
+    """b runs for 2 ticks on d0, 5 on d1, and does not end before 9; or it ends before 9, and c after it by 20."""
+    tasks = {"a": {"time": 1}, "b": {"time": {"d0": 2, "d1": 5}, "after": ["a"]}, "c": {"time": 3, "after": ["b"]}}
+    model = model_of(problem_of(tasks, devices={"d0": {}, "d1": {}}))
+    before, later = decided(model, "ends", 1, 9, 20)
+    assert (later.head[1], later.head[2], later.tail) == ([7, 4], [9, 9], model.tail)
+    assert (before.head, before.tail[1], before.tail[0]) == (model.head, [12, 12], [14, 16])
+
+
+def test_the_ends_of_a_sum_are_not_decided() -> None:
+    """Schedules of each case of a sum of metrics end by another tick."""
+    made = problem_of(CHAIN, objective={"makespan": 1, "total_cost": 1})
+    facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": str(made.objective), "bound": 20}
+    for known in (3, "a"):
+        proof = {"claim": "refutation", "value": 20, "proof": {"ends": ["a", known], "before": None, "later": None}}
+        with pytest.raises(CertificateError, match="expected no tick: of a sum"):
+            po.check_certificate(made, {**facts, "proof": proof})
+
+
+@pytest.mark.parametrize("seed", range(7000, 7150))
+def test_no_tree_with_ends_proves_more_than_the_optimum(seed: int) -> None:
+    problem = replace(tight_problem(seed) if seed % 2 else drawn_problem(seed), objective=Objective())
+    best, rng = optimum(problem), random.Random(seed)
+    if best is None or problem.n_tasks == 0:
+        return
+    value, ends = int(best[0][0]) + 1, (best[1].start + problem.duration[np.arange(problem.n_tasks), best[1].device])
+    leaf = {"value": 0, "prices": dict.fromkeys(problem.device_names, 1), "level": 0, **drawn_flow(problem, rng)}
+    for _ in range(12):
+        tree = drawn_tree(problem, rng, {**leaf, **{key: rng.randint(0, value) for key in ("head", "tail", "start")}})
+        for at in rng.sample(range(problem.n_tasks), rng.randint(1, problem.n_tasks)):
+            tree = {"ends": [problem.task_names[at], int(ends[at]) + rng.randint(0, 1)], "before": tree, "later": tree}
+        with pytest.raises(CertificateError):
+            proved(problem, "refutation", value=value, proof=tree)
 
 
 def test_a_bound_by_deadlines_is_written_as_a_claim() -> None:
@@ -289,11 +422,14 @@ def test_no_claim_by_deadlines_proves_more_than_the_optimum(seed: int) -> None:
     best = optimum(problem)
     if best is None or problem.n_tasks == 0:
         return
-    ticks, model = int(best[0][0]), model_of(problem)
-    names = problem.task_names
-    made = due_claim(model, problem, names, ticks, lambda: False, 300)
-    assert made is None or check_claim(model, "makespan", made) == ticks
-    assert due_claim(model, problem, names, ticks + 1, lambda: False, 300) is None
+    ticks, model, names = int(best[0][0]), model_of(problem), problem.task_names
+    for write in (
+        lambda t: due_claim(model, problem, t),
+        lambda t: refutation_claim(model, names, t, lambda: False, 300),
+    ):
+        made = write(ticks)
+        assert made is None or check_claim(model, "makespan", made) == ticks
+        assert write(ticks + 1) is None
 
 
 @pytest.mark.parametrize("seed", range(5000, 5200))
@@ -333,15 +469,15 @@ def test_the_bounds_of_paths_are_written_as_claims() -> None:
         assert checked.bound == bound.value
 
 
-def test_a_claim_about_an_interval_goes_on_from_another_one() -> None:
-    """Three tasks of four ticks after tick 0, on two devices, with a tail of four: two intervals of work do not fit."""
-    tasks = {f"t{k}": {"time": 4} for k in range(3)}
-    made = problem_of(tasks)
-    known = {"claim": "critical-path", "value": 4}
-    keys = {"from": known, "start": 0, "end": 0, "prices": {"d0": 1}}
-    assert proved(made, "interval", **keys, value=6) == 6  # 12 ticks of work in 5 do not fit on two devices
-    with pytest.raises(CertificateError, match="states 7, but it proves 4"):
-        proved(made, "interval", **keys, value=7)
+def test_a_claim_about_the_work_within_an_interval() -> None:
+    """Between a and e, three tasks have 4 ticks of work each: 12 in 5 ticks do not fit on two devices, in 6 they do."""
+    tasks: dict[str, Any] = {"a": {"time": 2}, "e": {"time": 3, "after": ["t0", "t1", "t2"]}}
+    made = problem_of(tasks | {f"t{k}": {"time": 4, "after": ["a"]} for k in range(3)})
+    keys = {"start": 2, "end": 3, "prices": {"d0": 1}}
+    assert proved(made, "interval", **keys, value=11) == 11
+    for value, change in ((12, {}), (11, {"start": 4}), (11, {"end": 5}), (5, {"start": 9})):
+        with pytest.raises(CertificateError, match=f"states {value}, but it proves 0"):
+            proved(made, "interval", **{**keys, "value": value, **change})
 
 
 def test_resources_count_their_use_over_time() -> None:
@@ -462,7 +598,7 @@ def test_a_tier_without_a_limit_holds_more_than_the_largest_number() -> None:
         ({"claim": "refutation", "value": 13, "proof": {}}, "expected pair, order or class"),
         (
             {"claim": "refutation", "value": 13, "proof": {"pair": ["a", "z"]}},
-            "expected two tasks, or a task and a device, of the problem",
+            "expected a task, and a task, device or tick, of the problem",
         ),
         (
             {"claim": "refutation", "value": 13, "proof": {"order": ["a", "c"]}},
@@ -533,7 +669,7 @@ def test_deep_claims_are_refused() -> None:
     document = po.solve(made, "heft").certificate()
     claim: dict[str, Any] = {"claim": "critical-path", "value": 7}
     for _ in range(5000):
-        claim = {"claim": "due", "value": 7, "proof": claim}
+        claim = {"claim": "refutation", "value": 7, "proof": claim}
     with pytest.raises(CertificateError, match="nested too deeply"):
         po.check_certificate(made, {**document, "proof": {"claim": "terms", "terms": [claim]}})
 
@@ -771,7 +907,7 @@ def test_a_tree_of_many_tasks_has_decisions_that_close_a_part() -> None:
 
 def test_trees_of_cases_have_few_tasks() -> None:
     made = problem_of({f"t{k}": {"time": 1} for k in range(1001)})
-    with pytest.raises(CertificateError, match="about 1,001 tasks; expected at most 1000"):
+    with pytest.raises(CertificateError, match="for 1,001 tasks; expected at most 1000"):
         proved(made, "refutation", value=2, proof=None)
 
 

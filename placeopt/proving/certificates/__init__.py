@@ -3,8 +3,9 @@
 A certificate prefers claims that are checked by computing. The bound of a result is proved again, in this order:
 
 1. by a quick bound of each metric of the objective's first level (`leaves`);
-2. if the makespan alone is the objective, by the work within an interval, by paths with prices or a flow (`paths`), or
-   by a tree of cases (`refutation`) for few tasks; a tree also proves a sum of metrics with a makespan;
+2. if the makespan alone is the objective, by the work within an interval, by paths with prices or a flow (`paths`), by
+   a chain of decisions (`chains`), or by a tree of cases (`refutation`) for few tasks; a tree also proves a sum of
+   metrics with a makespan;
 3. or by blocks, if tasks cut the graph (`series`): a claim about a block is a quick bound, a tree, or relies on the
    engine that solved the block;
 4. else the certificate says which engine or which bound proved it, and relies on that.
@@ -30,9 +31,10 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
+from placeopt.proving.certificates.chains import ends_claim, pairs_claim
 from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
 from placeopt.proving.certificates.paths import machines_claim, path_claim, stages_claim
-from placeopt.proving.certificates.refutation import FEW, LARGE, MOST, due_claim, refutation_claim
+from placeopt.proving.certificates.refutation import FEW, LARGE, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
 from placeopt.verifier.certificates import FORMAT, INFEASIBLE, check_claim, exact
 from placeopt.verifier.certificates.claims import below
@@ -44,8 +46,11 @@ __all__ = ["certificate", "infeasibility"]
 SOME = 1000
 """Tasks up to which work within intervals is tried."""
 
-ALONE = 0.4
-"""Share of the time for trees of cases of the whole problem."""
+ALONE, CHAINED = 0.4, 0.25
+"""Shares of the time for trees of cases of the whole problem, and for chains of decisions before them."""
+
+FIRST = 300
+"""Cases at most of a tree that is tried before these chains."""
 
 
 def certificate(
@@ -79,7 +84,7 @@ def certificate(
     elif len(level) == 1 and level[0].metric == "makespan":
         ticks, clock = ceil(Fraction(bound) / level[0].weight), Clock(time_limit)
         search = MakespanClaims(alone(problem, level[0]), ticks, model, clock, should_stop)
-        claim = search.found(found[0], schedule) or search.due()
+        claim = search.found(schedule)
         proof = terms([claim or relying(model, "makespan", ticks, source)])
     elif len(level) == 1 and level[0].metric == "period":
         ticks = ceil(Fraction(bound) / level[0].weight)
@@ -109,9 +114,7 @@ def infeasibility(
     clock = Clock(time_limit)
     proof = infeasible_claim(problem, model, end + 1)
     if proof is None and problem.pipeline is None:
-        known: Claim = {"claim": "critical-path", "value": model.longest}
-        search = MakespanClaims(_unlimited(problem, "makespan"), end + 1, model, clock, should_stop)
-        proof = search.found(known, None)
+        proof = MakespanClaims(_unlimited(problem, "makespan"), end + 1, model, clock, should_stop).found(None)
     if proof is None and (broken := _broken_limit(problem, clock, should_stop)) is not None:
         proof = {**broken, "value": end + 1}
     if proof is None:
@@ -132,8 +135,7 @@ def _broken_limit(problem: Problem, clock: Clock, should_stop: Callable[[], bool
         only = _unlimited(problem, metric)
         claim = best_claim(only, metric, model, most + 1)
         if claim is None and metric == "makespan":
-            search = MakespanClaims(only, most + 1, model, clock, should_stop)
-            claim = search.found(best_claim(only, metric, model) or dict(NOTHING), None)
+            claim = MakespanClaims(only, most + 1, model, clock, should_stop).found(None)
         if claim is not None:
             return {"claim": "limit", "metric": metric, "proof": claim}
     return None
@@ -164,22 +166,28 @@ class MakespanClaims:
     clock: Clock
     should_stop: Callable[[], bool]
 
-    def found(self, known: Claim, schedule: Schedule | None) -> Claim | None:
-        """A claim beyond a known one; None if none is found."""
+    def found(self, schedule: Schedule | None) -> Claim | None:
+        """A claim; None if none is found."""
         problem, ticks, n = self.problem, self.ticks, self.problem.n_tasks
         over = self._over(ALONE)
-        claim = interval_claim(problem, ticks, known, self.model, over) if n <= SOME else None
+        claim = due_claim(self.model, problem, ticks)
+        claim = claim or (interval_claim(problem, ticks, self.model, over) if n <= SOME else None)
         claim = claim or path_claim(problem, ticks, self.model, over)
         if claim is None and n <= FEW:
-            claim = refutation_claim(self.model, problem.task_names, ticks, over)
+            claim = refutation_claim(self.model, problem.task_names, ticks, self._over(CHAINED), FIRST)
+            claim = claim or self._chain()
+            claim = claim or refutation_claim(self.model, problem.task_names, ticks, self._over(ALONE))
         claim = claim or series_claim(problem, ticks, self.model, schedule, self.clock, self.should_stop)
+        if claim is None and FEW < n <= SOME:
+            claim = self._chain()
         if claim is None and FEW < n <= LARGEST and not self.should_stop():
             claim = refutation_claim(self.model, problem.task_names, ticks, self._over(1), LARGE)
         return claim
 
-    def due(self) -> Claim | None:
-        """A claim by the deadlines of schedules that end before these ticks; None if none is found."""
-        return due_claim(self.model, self.problem, self.problem.task_names, self.ticks, self._over(ALONE), MOST)
+    def _chain(self) -> Claim | None:
+        """A claim by a chain of decisions; None if none is found."""
+        claim = ends_claim(self.problem, self.ticks, self.model, self._over(CHAINED))
+        return claim or pairs_claim(self.problem, self.ticks, self.model, self._over(CHAINED))
 
     def _over(self, share: float) -> Callable[[], bool]:
         """A call that is true once a share of the remaining time is over."""

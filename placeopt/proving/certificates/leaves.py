@@ -47,10 +47,10 @@ NOTHING: Claim = {"claim": "nothing", "value": 0}
 
 
 REASONS = {
-    "destructive": "its steps have no claims, and no tree of cases was found in the time",
+    "destructive": "no tree of cases was found in the time",
     "chronological": "the states that it refutes are too many to state",
     "series": "its blocks were not solved again in the time",
-    "intervals": "CP-SAT states no proofs of the parts of the graph",
+    "intervals": "CP-SAT states no proofs of the parts of the graph, and no tree of cases was found in the time",
     "relaxation-lp": "its cuts have no claims, so that its dual prices prove nothing alone",
     "relaxation-mip": "the engine states no proof of its branches",
     "borders": "the most work together with each group is found by branches and cuts, which have no claims",
@@ -247,10 +247,8 @@ class _Writer:
         return [{"claim": "resource", "resource": use.name, **level, "head": use.head, "tail": use.tail}]
 
 
-def interval_claim(
-    problem: Problem, ticks: int, known: Claim, model: Model, should_stop: Callable[[], bool]
-) -> Claim | None:
-    """A claim about the work within an interval that raises a known claim about the makespan to these ticks, if any."""
+def interval_claim(problem: Problem, ticks: int, model: Model, should_stop: Callable[[], bool]) -> Claim | None:
+    """A claim about the work within an interval that the makespan is at least these ticks, if any."""
     writer = _Writer(problem, "makespan")
     classes, found = writer.classes, writer.windows
     for subset, tried in priced_subsets(classes):
@@ -275,7 +273,7 @@ def interval_claim(
                 least_work = np.where(open_, work, np.iinfo(np.int64).max).min(axis=1)
                 if longest >= 0 and int(least_work.sum()) - prices.memory_worth(sharing) > scale * longest:
                     stated = {"devices": writer.names(subset.members), **writer.prices(prices, subset.members)}
-                    claim = {"claim": "interval", "from": known, "start": near, "end": far, "value": ticks, **stated}
+                    claim = {"claim": "interval", "start": near, "end": far, "value": ticks, **stated}
                     return claim if accepted(model, "makespan", claim) else None
     return None
 

@@ -21,7 +21,6 @@ from placeopt.verifier.certificates import exact
 from placeopt.verifier.certificates.devices import charge, cheapest
 from placeopt.verifier.certificates.model import Model, within
 from placeopt.verifier.certificates.refutation import (
-    LARGEST,
     PARTS,
     ClosedError,
     Limit,
@@ -32,11 +31,8 @@ from placeopt.verifier.certificates.refutation import (
     spending,
 )
 
-FEW, LARGE = 60, 40
-"""Tasks beyond which each decision of a tree must close a part, and the cases of such a tree at most."""
-
-MOST = 10_000
-"""Cases of a tree at most, unless stated otherwise."""
+FEW, LARGE, MOST = 60, 40, 10_000
+"""Tasks beyond which each decision of a tree must close a part; the most cases of such a tree, and of others."""
 
 
 class LimitError(Exception):
@@ -55,7 +51,9 @@ def refutation_claim(
 
     With `limit_of`, it is about a sum of metrics: schedules of a case end by its limit if the sum is below the value.
     """
-    left, limit, spend = most, limit_of or (lambda _: ceil(value) - 1), spending(LimitError())
+    end = ceil(value) - 1
+    left, limit, spend = most, limit_of or (lambda _: end), spending(LimitError())
+    root = model if limit_of is not None or model.cuts[0] is not None else within(model, end)
 
     def proof(case: Model) -> Claim | None:
         """The proof of a case; None if narrowing closes it."""
@@ -72,14 +70,14 @@ def refutation_claim(
             raise LimitError
         kind, i, j = decision
         other = case.problem.device_names[case.devices.leader[j]] if kind == "class" else names[j]
-        parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)
+        parts = zip(PARTS[kind], decided(case, kind, i, j, end), strict=True)
         return {kind: [names[i], other], **{key: None if key in closed else proof(part) for key, part in parts}}
 
     def probed(case: Model) -> tuple[tuple[str, int, int] | None, set[str]]:
         """A decision that closes a part of a large case, and the parts that it closes; None without one."""
         for i, j in _joined(case):
             closed = set[str]()
-            for name, part in zip(PARTS["pair"], decided(case, "pair", i, j), strict=True):
+            for name, part in zip(PARTS["pair"], decided(case, "pair", i, j, end), strict=True):
                 if should_stop():
                     return None, closed
                 try:
@@ -91,25 +89,21 @@ def refutation_claim(
         return None, set()
 
     try:
-        return {"claim": "refutation", "value": exact(value), "proof": proof(model)}
+        return {"claim": "refutation", "value": exact(value), "proof": proof(root)}
     except (LimitError, RecursionError):
         return None
 
 
-def due_claim(
-    model: Model, problem: Problem, names: Sequence[str], ticks: int, should_stop: Callable[[], bool], most: int
-) -> Claim | None:
-    """A claim that the makespan is at least `ticks`, by deadlines: a quick bound, or a tree; None if none is found.
+def due_claim(model: Model, problem: Problem, ticks: int) -> Claim | None:
+    """A claim that the makespan is at least `ticks`, by a quick bound with deadlines; None if there is none.
 
     The makespan is the objective of the problem, which is that of the model.
     """
     if ticks < 1 or (problem.deadline == UNLIMITED).all():
         return None
-    model = within(model, ticks - 1)
-    claim = infeasible_claim(replace(problem, deadline=np.minimum(problem.deadline, ticks - 1)), model, ticks)
-    if claim is None and model.n <= LARGEST and most:
-        claim = refutation_claim(model, names, ticks, should_stop, most if model.n <= FEW else min(most, LARGE))
-    return None if claim is None else {"claim": "due", "value": ticks, "proof": claim}
+    sooner = replace(problem, deadline=np.minimum(problem.deadline, ticks - 1))
+    claim = infeasible_claim(sooner, within(model, ticks - 1), ticks)
+    return None if claim is None else {"claim": "refutation", "value": ticks, "proof": claim}
 
 
 def _undecided(model: Model) -> tuple[str, int, int] | None:

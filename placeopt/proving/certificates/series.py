@@ -9,6 +9,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import BlockBound, Blocks, Clock, Options, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
+from placeopt.proving.certificates.chains import pairs_claim
 from placeopt.proving.certificates.leaves import Claim, best_claim, relying
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
 from placeopt.verifier.certificates import check_claim
@@ -123,9 +124,10 @@ class _Proofs:
         def over() -> bool:
             return clock.over or self.should_stop()
 
-        claim = refutation_claim(model, names, ticks, over, most) if most else None
+        claim = pairs_claim(block, ticks, model, over) if most == CASES[0] else None
+        claim = claim or (refutation_claim(model, names, ticks, over, most) if most else None)
         claim = claim or (None if most else best_claim(block, "makespan", model, ticks))
-        return claim or due_claim(model, block, names, ticks, over, most)
+        return claim or (None if most else due_claim(model, block, ticks))
 
 
 def _renamed(proof: Claim, names: Sequence[str]) -> Claim:
@@ -133,7 +135,9 @@ def _renamed(proof: Claim, names: Sequence[str]) -> Claim:
     renamed: Claim = {}
     for key, value in proof.items():
         if key in ("tasks", *PARTS) and isinstance(value, list):
-            renamed[key] = [each if key == "class" and at else names[int(each)] for at, each in enumerate(value)]
+            renamed[key] = [
+                each if at and key in ("class", "ends") else names[int(each)] for at, each in enumerate(value)
+            ]
         else:
             renamed[key] = _renamed(value, names) if isinstance(value, dict) else value
     return renamed

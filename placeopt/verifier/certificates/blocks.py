@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 
 from placeopt.errors import CertificateError
 from placeopt.verifier.certificates.devices import INFINITE, Devices
@@ -62,14 +63,18 @@ class BlockPath:
         start, end = (None if arc.get(key) is None else names.index(arc[key]) for key in ("start", "end"))
         return b, start, end
 
+    def arcs(self, b: int, c: int | None, d: int | None) -> list[Arc]:
+        """The arcs of a block between two classes: on one device, if they are equal, and on two; None without a cut."""
+        first, last = (None if a is None else self.model.devices.leader[a] for a in (c, d))
+        if c is None or d is None:
+            return [(b, first, last)]
+        pair = self.model.devices.pairs[c][d]
+        return ([(b, first, last)] if c == d else []) + ([(b, *pair)] if pair else [])
+
     def key(self, b: int, start: int | None, end: int | None) -> Arc:
         """The arc that stands for those with devices of the same classes, on one device or on two like here."""
-        devices = self.model.devices
-        first, last = (None if d is None else devices.leader[devices.class_of[d]] for d in (start, end))
-        if start != end and first == last and start is not None:
-            c = devices.class_of[start]
-            return b, *(devices.pairs[c][c] or (first, last))
-        return b, first, last
+        c, d = (None if each is None else self.model.devices.class_of[each] for each in (start, end))
+        return self.arcs(b, c, d)[0 if start == end else -1]
 
     def block(self, b: int, start: int | None, end: int | None) -> Model:
         """A block whose cuts run on these devices."""
@@ -86,20 +91,15 @@ class BlockPath:
 
     def shortest(self, proved: Mapping[Arc, int]) -> int:
         """The length of a shortest path; arcs without a claim have their critical path."""
-        devices, near = self.model.devices, dict[int | None, int]({None: 0})
+        near: dict[int | None, int] = {None: 0}
         for b in range(len(self.blocks)):
-            reached: dict[int | None, int] = {}
             cut = [] if b == len(self.cuts) else self.model.allowed[self.cuts[b]]
-            ends = [d for d, may in zip(devices.leader, cut, strict=True) if may] if cut else [None]
-            for start, ticks in near.items():
-                for end in ends:
-                    arcs: list[Arc] = [(b, start, end)]
-                    if start == end and start is not None:
-                        c = devices.class_of[start]
-                        arcs += [(b, *pair) for pair in [devices.pairs[c][c]] if pair is not None]
-                    for arc in arcs:
-                        length = proved[arc] if arc in proved else self.default(*arc)
-                        reached[end] = min(reached.get(end, INFINITE), ticks + length)
+            ends = [c for c, may in enumerate(cut) if may] if cut else [None]
+            reached: dict[int | None, int] = {}
+            for (c, ticks), d in product(near.items(), ends):
+                for arc in self.arcs(b, c, d):
+                    length = proved[arc] if arc in proved else self.default(*arc)
+                    reached[d] = min(reached.get(d, INFINITE), ticks + length)
             near = reached
         return min(near.values(), default=INFINITE)
 

@@ -12,14 +12,13 @@ from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations, product
 
-from placeopt.errors import CertificateError
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Term
 from placeopt.verifier.certificates.blocks import series
-from placeopt.verifier.certificates.devices import INFINITE, Rates, Table, charge, cheapest
-from placeopt.verifier.certificates.model import Model, model_of, within
+from placeopt.verifier.certificates.devices import INFINITE, Rates, Table, cells, charge, cheapest
+from placeopt.verifier.certificates.model import Model, joined, model_of
 from placeopt.verifier.certificates.paths import divided, flow, priced_path
 from placeopt.verifier.certificates.refutation import Limit, refute
-from placeopt.verifier.certificates.said import Check, Said, levelled
+from placeopt.verifier.certificates.said import Check, Said, levelled, over_time
 
 # --- the makespan ---
 
@@ -70,32 +69,27 @@ def _pigeonhole(amounts: list[int], places: int, k: int) -> int:
 
 
 def interval(said: Said) -> int:
-    """Work that must run within [start, T - end) in every schedule of a makespan T.
+    """Work that must run within [start, T - end) in every schedule that ends by T = value - 1.
 
-    On class c, task i runs there for min(w, L) ticks or more, w = min(p, head + p - start, tail + p - end), L the
-    length. The priced work less what the devices offer is concave in L: if it is positive for T = what the claim `from`
-    proves, and for T = value - 1, then no schedule has a makespan between them.
+    On class c, task i runs there for min(p, head + p - start, tail + p - end, L) ticks or more, L the length. If the
+    priced work exceeds what the devices offer in L, no schedule ends by T.
     """
-    model, least, prices, tasks = said.model, said.inner("from"), said.prices("prices"), said.confined()
+    model, prices = said.model, said.prices("prices")
     near, far, value = (said.number(key) for key in ("start", "end", "value"))
+    length = value - 1 - near - far
 
-    rows = (zip(*row, strict=True) for row in zip(model.busy, model.head, model.tail, strict=True))
-    table = [[min(p, max(head + p - near, 0), max(tail + p - far, 0)) for p, head, tail in row] for row in rows]
+    def inside(p: int, head: int, tail: int) -> int:
+        return max(min(p, head + p - near, tail + p - far, length), 0)
 
-    def excess(length: int) -> int:
-        work = said.cheapest([[min(each, length) for each in row] for row in table], tasks, prices)
-        return work - said.scale(prices) * length
-
-    lengths = least - near - far, value - 1 - near - far
-    return value if 0 <= lengths[0] <= lengths[1] and all(excess(length) > 0 for length in lengths) else least
+    work = said.cheapest(cells(inside, model.busy, model.head, model.tail), said.confined(), prices)
+    return value if length >= 0 and work > said.scale(prices) * length else 0
 
 
 def resource(said: Said) -> int:
     """What tasks use of a renewable resource over time, after `head` and before `tail`, fits into its capacity."""
     model, near, far = said.model, said.number("head", 0), said.number("tail", 0)
     amounts, room = model.use(said.place("resource", model.resources(True), "resources"))
-    level, rows = said.doubled_level(room), zip(amounts, model.duration, strict=True)
-    use = [[levelled(a, room, level) * p for a, p in zip(*row, strict=True)] for row in rows]
+    use = over_time(model, amounts, room, said.doubled_level(room))
     work = sum(model.least(i, use) for i in said.confined(near, far))
     return near + far + -(-work // room) if work and room else 0  # without work, there may be no such tasks
 
@@ -107,14 +101,14 @@ def unavoidable(model: Model, rates: Rates) -> int:
     least j - 1 transfers, at least the j - 1 cheapest. For each such component, the larger of the two counts.
     """
     least = cache(partial(cheapest, rates))
-    component, parts = _components(model), dict[int, list[int]]()
+    pairs = [(model.group[edge.source], model.group[edge.target]) for edge in model.edges]
+    component, parts = joined(len(model.members), pairs), dict[int, list[int]]()
     for g, at in enumerate(component):
         parts.setdefault(at, []).append(g)
     cuts = {at: _devices_needed(model, part) - 1 for at, part in parts.items()}
     prices, forced = {at: list[int]() for at in parts}, {at: dict[int, int]() for at in parts}
     anywhere, fits = (True,) * model.k, [tuple(row) for row in model.fits]
-    for number, edge in enumerate(model.edges):
-        g, h = model.group[edge.source], model.group[edge.target]
+    for number, (edge, (g, h)) in enumerate(zip(model.edges, pairs, strict=True)):
         at = component[g]
         if g != h and cuts[at] > 0:
             prices[at].append(least(edge.payload, anywhere, anywhere))
@@ -122,21 +116,6 @@ def unavoidable(model: Model, rates: Rates) -> int:
             key = edge.source if edge.shared else ~number  # shared edges of a task need one transfer
             forced[at][key] = max(forced[at].get(key, 0), least(edge.payload, fits[g], fits[h]))
     return sum(max(sum(forced[at].values()), sum(sorted(prices[at])[: cuts[at]])) for at in parts)
-
-
-def _components(model: Model) -> list[int]:
-    """By group, one of the groups that edges connect with it, the same for all of these."""
-    up = list(range(len(model.members)))
-
-    def root(g: int) -> int:
-        while up[g] != g:
-            up[g] = up[up[g]]
-            g = up[g]
-        return g
-
-    for edge in model.edges:
-        up[root(model.group[edge.source])] = root(model.group[edge.target])
-    return [root(g) for g in range(len(up))]
 
 
 def _devices_needed(model: Model, groups: list[int]) -> int:
@@ -165,10 +144,8 @@ def transfers(said: Said) -> int:
     if shared is not None and "link" in said.claim:
         known = {name: at for at, name in enumerate(shared.channels)}
         channel, places, used = said.place("link", known, "shared links"), 1, 1
-        rates = [
-            [rate if p is None or channel in shared.of(*p) else (0, 0, 1) for rate, p in zip(*row, strict=True)]
-            for row in zip(rates, model.devices.pairs, strict=True)
-        ]
+        outside = cells(lambda pair: pair and channel not in shared.of(*pair), model.devices.pairs)
+        rates = cells(lambda rate, free: (0, 0, 1) if free else rate, rates, outside)
     elif contention == "none" or "link" in said.claim:
         return 0
     ticks = unavoidable(model, rates)
@@ -194,11 +171,11 @@ def swapping(said: Said) -> int:
         ends, nums, dens = (table[d].tolist() for table in (tiers.end, tiers.byte_ticks_num, tiers.byte_ticks_den))
         held, left = ends[0], ticks - 1
         for before, end, num, den in zip(ends, ends[1:], nums[1:], dens[1:], strict=False):
-            inside = min(end - before, left * den // num) if num else end - before
-            held += inside
-            if inside < end - before:
+            need = -(-(end - before) * num // den)
+            if need > left:
+                held += left * den // num
                 break
-            left -= -(-(end - before) * num // den)
+            held, left = end, left - need
         else:
             if ends[-1] == UNLIMITED:  # it holds all bytes in time, also more than this number
                 return 0
@@ -211,8 +188,11 @@ def swapping(said: Said) -> int:
 
 def refutation(said: Said) -> int:
     """A tree of cases that refutes all schedules below the value."""
-    refute(said, lambda _: said.number("value") - 1)
-    return said.number("value")
+    value = said.number("value")
+    if 2 * value > INFINITE:
+        raise said.wrong("value", "a smaller number")
+    refute(said, lambda _: value - 1, value - 1)
+    return value
 
 
 def below(level: tuple[Term, ...], value: Fraction, check: Check) -> Limit:
@@ -229,19 +209,12 @@ def below(level: tuple[Term, ...], value: Fraction, check: Check) -> Limit:
     return limit
 
 
-def due(said: Said) -> int:
-    """A claim about schedules that end before the value, by their deadlines."""
-    value = said.number("value")
-    if said.model.cuts[0] is not None or 2 * value > INFINITE:
-        raise CertificateError(f"{said.where}: deadlines count from tick 0, not from the end of a cut; or a huge value")
-    return value if said.inner("proof", within(said.model, value - 1)) >= value else 0
-
-
 def limit(said: Said) -> int:
     """A claim that a metric exceeds its limit; deadlines are no part of a metric."""
-    for metric, most in said.model.problem.limits:
+    model, claim = model_of(said.model.problem), said.claim.get("proof")
+    for metric, most in model.problem.limits:
         if metric == said.claim.get("metric"):
-            return INFINITE if said.inner("proof", model_of(said.model.problem), metric) > most else 0
+            return INFINITE if said.check(model, metric, claim, f"{said.where}.proof") > most else 0
     raise said.wrong("metric", "a metric that the problem limits")
 
 
@@ -298,7 +271,7 @@ def energy(said: Said) -> int:
     """All groups where they need the least energy, and transfers that cannot be avoided."""
     model, problem = said.model, said.model.problem
     power = [(0, int(problem.power_num[d]), int(problem.power_den[d])) for d in model.devices.leader]
-    amount = [[charge(rate, p) for rate, p in zip(power, row, strict=True)] for row in model.duration]
+    amount = cells(charge, [power] * model.n, model.duration)
     rates = model.devices.rates(0 * problem.latency, problem.byte_energy_num, problem.byte_energy_den)
     return said.least_cost(amount) + unavoidable(model, rates)
 
@@ -307,8 +280,8 @@ def tardiness(said: Said) -> int:
     """No task ends before its head and its duration."""
     model, problem = said.model, said.model.problem
     rows = [(int(problem.due[task]), int(problem.due_weight[task]), i) for i, task in enumerate(model.tasks)]
-    ends = {i: model.least(i, model.head, model.duration) for due, _, i in rows if due != UNLIMITED}
-    return sum(weight * max(ends[i] - due, 0) for due, weight, i in rows if i in ends)
+    late = [(weight, model.least(i, model.head, model.duration) - due) for due, weight, i in rows if due != UNLIMITED]
+    return sum(weight * max(ticks, 0) for weight, ticks in late)
 
 
 def fewest_devices(said: Said) -> int:
@@ -340,8 +313,7 @@ def machines(said: Said) -> int:
         raise said.wrong("machines", "a machine of the problem with a price")
     found = [(c, sum(prices.get(q, 0) for q in each)) for c, each in zip(model.devices.class_of, of, strict=True)]
     work, (used, worth) = [min(price for each, price in found if each == c) for c in range(model.k)], said.budgeted
-    rows = zip(model.duration, used, strict=True)
-    table = [[w * p + more for w, p, more in zip(work, *row, strict=True)] for row in rows]
+    table = cells(lambda w, p, more: w * p + more, [work] * model.n, model.duration, used)
     cost = said.cheapest(table, said.confined(), [1] * model.k) - worth
     return max(-(-cost // sum(prices.values())), 0)
 
@@ -355,7 +327,7 @@ CLAIMS: dict[Metric, dict[str, Callable[[Said], int]]] = {
     "makespan": {
         "critical-path": lambda said: said.model.longest, "load": load, "spread": spread, "packing": packing,
         "interval": interval, "path": priced_path, "flow": flow, "resource": resource, "transfers": transfers,
-        "swapping": swapping, "refutation": refutation, "series": series, "due": due, "memory": memory,
+        "swapping": swapping, "refutation": refutation, "series": series, "memory": memory,
         "separation": separation, "budget": budget, "limit": limit,
     },
     "max_load": LOADS,

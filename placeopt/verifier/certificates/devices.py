@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,11 @@ Rates = list[list[Rate | None]]
 """By two classes, for a device of the first and another one of the second; None if there are no two."""
 
 
+def cells(of: Callable[..., Any], *tables: Any) -> list[list[Any]]:
+    """The table of what a function returns for the cells of some tables."""
+    return [[of(*cell) for cell in zip(*rows, strict=True)] for rows in zip(*tables, strict=True)]
+
+
 def charge(rate: Rate, payload: int) -> int:
     """Amount for a transfer: fixed + ceil(payload * num / den)."""
     fixed, num, den = rate
@@ -31,9 +36,8 @@ def charge(rate: Rate, payload: int) -> int:
 
 def cheapest(rates: Rates, payload: int, left: Sequence[bool], right: Sequence[bool]) -> int:
     """The least amount for a transfer from a device of some classes to another one of some classes."""
-    rows = [row for row, may in zip(rates, left, strict=True) if may]
-    found = {rate for row in rows for rate, may in zip(row, right, strict=True) if may and rate is not None}
-    return min((charge(rate, payload) for rate in found), default=INFINITE)
+    found = {rate for row, a in zip(rates, left, strict=True) if a for rate, c in zip(row, right, strict=True) if c}
+    return min((charge(rate, payload) for rate in found if rate is not None), default=INFINITE)
 
 
 class Devices:

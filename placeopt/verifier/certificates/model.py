@@ -21,7 +21,7 @@ import numpy as np
 
 from placeopt.errors import CertificateError
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.verifier.certificates.devices import INFINITE, Devices, Table, charge
+from placeopt.verifier.certificates.devices import INFINITE, Devices, Table, cells, charge
 
 Cut = tuple[int, int] | None
 """A task that ends a block, and its device."""
@@ -63,9 +63,11 @@ class Model:
         By task and class.
     group
         By task, the number of its group; groups are 0, 1, ...
-    release, after, memory
-        By task: the tick before which it does not start; the ticks that remain at its end, 0 unless deadlines count;
-        and the memory that it takes during the whole run.
+    release
+        By task and class, the tick before which the task does not start.
+    after, memory
+        By task: the ticks that remain at its end, 0 unless deadlines or decisions state more; and the memory that it
+        takes during the whole run.
     edges
         All edges between tasks of the model.
     parted
@@ -83,7 +85,7 @@ class Model:
     feasible: list[list[bool]]
     duration: Table
     group: list[int]
-    release: list[int]
+    release: Table
     after: list[int]
     memory: list[int]
     edges: list[Edge]
@@ -146,8 +148,7 @@ class Model:
     @cached_property
     def busy(self) -> Table:
         """Ticks for which each task keeps a device of each class from others."""
-        parallel = self.devices.parallel
-        return [[0 if many else p for p, many in zip(row, parallel, strict=True)] for row in self.duration]
+        return cells(lambda p, many: 0 if many else p, self.duration, [self.devices.parallel] * self.n)
 
     @cached_property
     def fits(self) -> list[list[bool]]:
@@ -204,14 +205,13 @@ class Model:
 
     @cached_property
     def open(self) -> list[list[bool]]:
-        """By task and class: whether it may run there, and head and tail are finite."""
-        rows = zip(self.allowed, self.head, self.tail, strict=True)
-        return [[may and max(ends) < INFINITE for may, *ends in zip(*row, strict=True)] for row in rows]
+        """By task and class: whether it may run there, and ends with its tail at some tick."""
+        return self.in_time(INFINITE - 1)
 
     def in_time(self, end: int) -> list[list[bool]]:
         """By task and class: whether a schedule that ends by a tick may run it there."""
-        rows = zip(self.open, self.head, self.duration, self.tail, strict=True)
-        return [[may and sum(ticks) <= end for may, *ticks in zip(*row, strict=True)] for row in rows]
+        ticks = self.head, self.duration, self.tail
+        return cells(lambda may, *each: may and sum(each) <= end, self.allowed, *ticks)
 
     def least(self, i: int, *tables: Table) -> int:
         """The least sum of amounts of a task, over the classes on which it may run."""
@@ -229,8 +229,8 @@ class Model:
 
     def resources(self, renewable: bool) -> dict[str, int]:
         """The numbers of renewable resources, or of budgets, by name."""
-        all_ = self.problem.resources
-        return {} if all_ is None else {name: r for r, name in enumerate(all_.names) if all_.renewable[r] == renewable}
+        own = self.problem.resources
+        return {} if own is None else {name: r for r, name in enumerate(own.names) if own.renewable[r] == renewable}
 
     def use(self, r: int) -> tuple[Table, int]:
         """What tasks use of a resource or a budget, by class, and how much there is."""
@@ -266,8 +266,8 @@ class Heads:
         self.sources = [[(a, rate) for a, rate in row if rate is not None] for row in rates]
         self.rates = {rate for row in self.sources for _, rate in row}
         self.most, self.left = max(FOLLOWED // max(model.n * model.k, 1), LEAST), BUDGET
-        start = model.after if backwards else model.release
-        self.head = [[start[i] if may else INFINITE for may in row] for i, row in enumerate(model.allowed)]
+        start = [[ticks] * model.k for ticks in model.after] if backwards else model.release
+        self.head = cells(lambda ticks, may: ticks if may else INFINITE, start, model.allowed)
 
     def found(self) -> Table:
         """Visit the tasks in topological order."""
@@ -335,6 +335,21 @@ class Heads:
         return fits, busy, change
 
 
+def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """By number, one of the numbers that pairs connect with it, the same for all of these."""
+    up = list(range(count))
+
+    def root(g: int) -> int:
+        while up[g] != g:
+            up[g] = up[up[g]]
+            g = up[g]
+        return g
+
+    for g, h in pairs:
+        up[root(g)] = root(h)
+    return [root(g) for g in range(count)]
+
+
 def model_of(problem: Problem) -> Model:
     """The whole problem as a model."""
     return block_of(problem, Devices(problem), range(problem.n_tasks))
@@ -364,7 +379,7 @@ def block_of(problem: Problem, devices: Devices, inner: Iterable[int], first: Cu
     model = Model(
         problem=problem, devices=devices, tasks=tasks, feasible=feasible, duration=duration,
         group=[groups.setdefault(int(problem.group[i]), len(groups)) for i in tasks],
-        release=[int(problem.release[i]) if first is None else 0 for i in tasks],
+        release=[[int(problem.release[i]) if first is None else 0] * len(devices.leader) for i in tasks],
         after=[0] * len(tasks), memory=[int(held[i]) for i in tasks],
         edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if v in place],
         parted=tuple((place[i], place[j]) for i, j in pairs[np.isin(pairs, tasks).all(axis=1)].tolist()),
@@ -386,7 +401,7 @@ def timely(problem: Problem) -> tuple[Model, int]:
     rates = {rate for row in model.devices.links for rate in row if rate is not None}
     moving = sum(max((charge(rate, edge.payload) for rate in rates), default=0) for edge in model.edges)
     working = sum(max(row, default=0) for row in model.duration)
-    end = min(max(model.release, default=0) + working + moving, max(problem.deadline.tolist(), default=0))
+    end = min(max(problem.release.tolist(), default=0) + working + moving, max(problem.deadline.tolist(), default=0))
     return within(replace(model, begins=False), end), end
 
 
@@ -412,7 +427,8 @@ def model_hash(model: Model, metric: str, value: int | str) -> str:
     names, devices = model.problem.task_names, model.problem.device_names
     cuts = [None if cut is None else [names[cut[0]], devices[cut[1]]] for cut in model.cuts]
     stated = {
-        "problem": model.problem.fingerprint(), "metric": metric, "value": value, "release": model.release,
-        "after": model.after, "tasks": [names[task] for task in model.tasks], "cuts": cuts,
+        "problem": model.problem.fingerprint(), "metric": metric, "value": value, "after": model.after, "cuts": cuts,
+        "release": [0 if cuts[0] else int(model.problem.release[task]) for task in model.tasks],
+        "tasks": [names[task] for task in model.tasks],
     }  # fmt: skip
     return sha256(json.dumps(stated, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

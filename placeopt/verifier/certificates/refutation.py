@@ -15,23 +15,26 @@ A case is closed if a group has no class left. A tree divides cases that are not
     pair    two tasks share a device (`together`), or not (`apart`)
     order   of two tasks of a group, one ends before the other starts (`first`, `second`)
     class   a task runs on a device of a class (`on`), or not (`off`)
+    ends    a task ends before a tick (`before`), or at it or later (`later`)
 
-Once everything is decided, a case that is not closed is a schedule of the model.
+A claim about the makespan of a case closes it as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from placeopt.errors import CertificateError, visible
-from placeopt.verifier.certificates.devices import INFINITE, charge
-from placeopt.verifier.certificates.model import Edge, Model
-from placeopt.verifier.certificates.said import Said, levelled
+from placeopt.verifier.certificates.devices import cells, charge
+from placeopt.verifier.certificates.model import Edge, Model, joined, within
+from placeopt.verifier.certificates.said import Said, over_time, whole
 
-PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off")}
+PARTS = {
+    "pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off"), "ends": ("before", "later"),
+}  # fmt: skip
 """Kinds of decisions, with the names of their parts."""
 
 LARGEST, WORK = 1000, 100_000_000
@@ -72,11 +75,10 @@ def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Mod
         limit = limit_of(model)
         feasible = model.in_time(limit)
         spend(sum(model.followed))
-        columns = [list(zip(*rows, strict=True)) for rows in zip(model.head, model.tail, model.busy, strict=True)]
-        for g, members in enumerate(model.members):
-            for c in range(model.k):
-                if len(members) > 1 and model.fits[g][c] and least_work([columns[i][c] for i in members], 1) > limit:
-                    feasible[members[0]][c] = False
+        columns = cells(lambda *each: each, model.head, model.tail, model.busy)
+        for (g, members), c in product(enumerate(model.members), range(model.k)):
+            if len(members) > 1 and model.fits[g][c] and least_work([columns[i][c] for i in members], 1) > limit:
+                feasible[members[0]][c] = False
         for c, size in enumerate(model.devices.size):
             mine = [columns[i][c] for i in range(model.n) if feasible[i][c] and sum(model.allowed[i]) == 1]
             if least_work(mine, size) > limit:
@@ -88,26 +90,31 @@ def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Mod
         model = with_edges(united(replace(model, feasible=feasible), pairs), edges)
 
 
-def decided(model: Model, kind: str, i: int, j: int) -> tuple[Model, Model]:
-    """The parts of a decision about tasks i and j, or about task i and class j."""
+def decided(model: Model, kind: str, i: int, j: int, end: int) -> tuple[Model, Model]:
+    """The parts of a decision about tasks i and j, about task i and class j, or about task i and tick j.
+
+    All schedules of the case end by a tick `end`.
+    """
     if kind == "pair":
         return united(model, [(i, j)]), replace(model, parted=(*model.parted, (i, j)))
     if kind == "order":
         return with_edges(model, [(i, j)]), with_edges(model, [(j, i)])
-    on, off = ([list(row) for row in model.feasible] for _ in range(2))
+    if kind == "ends":
+        after, release = list(model.after), list(model.release)
+        after[i] = max(after[i], end - (j - 1))
+        release[i] = [max(ready, j - ticks) for ready, ticks in zip(release[i], model.duration[i], strict=True)]
+        return replace(model, after=after), replace(model, release=release)
+    on, off = list(model.feasible), list(model.feasible)
     on[i] = [may and c == j for c, may in enumerate(on[i])]
-    off[i][j] = False
+    off[i] = [may and c != j for c, may in enumerate(off[i])]
     return replace(model, feasible=on), replace(model, feasible=off)
 
 
 def united(model: Model, pairs: list[tuple[int, int]]) -> Model:
     """The model in which the tasks of each pair share a device."""
-    label = list(model.group)
-    for i, j in pairs:
-        old, new = label[j], label[i]
-        label = [new if g == old else g for g in label]
+    label = joined(len(model.members), [(model.group[i], model.group[j]) for i, j in pairs])
     names: dict[int, int] = {}
-    return replace(model, group=[names.setdefault(g, len(names)) for g in label])
+    return replace(model, group=[names.setdefault(label[g], len(names)) for g in model.group])
 
 
 def with_edges(model: Model, pairs: list[tuple[int, int]]) -> Model:
@@ -150,8 +157,7 @@ def _check_resources(model: Model, limit: int, spend: Callable[[int], None]) -> 
         use, room = model.use(r)
         for level in {0, room, *(2 * a for row in use for a in row if 2 * a < room)} if room else ():
             spend(model.n**2)
-            rows = zip(use, model.duration, strict=True)
-            work = [[levelled(a, room, level) * p for a, p in zip(*row, strict=True)] for row in rows]
+            work = over_time(model, use, room, level)
             if least_work([(*ends[i], model.least(i, work)) for i in tasks], room) > limit:
                 raise ClosedError
 
@@ -165,9 +171,8 @@ def _shared(model: Model, limit: int) -> list[tuple[int, int]]:
             for i, ticks in ((u, model.head), (v, model.tail))
         )
         rates = [(model.devices.links[a][c], end + rest) for a, end in before for c, rest in after]
-        least = min((charge(rate, payload) + ticks for rate, ticks in rates if rate is not None), default=INFINITE)
-        if least > limit and model.group[u] != model.group[v]:
-            pairs.append((u, v))
+        late = all(rate is None or charge(rate, payload) + ticks > limit for rate, ticks in rates)
+        pairs += [(u, v)] if late and model.group[u] != model.group[v] else []
     return pairs
 
 
@@ -200,41 +205,50 @@ def _confined(model: Model, feasible: list[list[bool]]) -> list[tuple[int, int]]
 def _orders(model: Model, limit: int) -> list[tuple[int, int]]:
     """Tasks of a group that can only run in one order, without an edge yet."""
     edges = []
-    for i, j in open_orders(model):
-        able = [pair for pair in ((i, j), (j, i)) if _in_order(model, *pair) <= limit]
+    for pair in open_orders(model):
+        able = []
+        for i, j in (pair, pair[::-1]):
+            ticks = model.head[i], model.duration[i], model.duration[j], model.tail[j]
+            rows = zip(model.open[i], model.open[j], *ticks, strict=True)
+            able += [(i, j)] if any(may and can and sum(each) <= limit for may, can, *each in rows) else []
         if not able:
             raise ClosedError
         edges += able if len(able) == 1 else []
     return edges
 
 
-def _in_order(model: Model, i: int, j: int) -> int:
-    """The least makespan if task j runs after task i on one device."""
-    ticks = model.head[i], model.duration[i], model.duration[j], model.tail[j]
-    rows = zip(model.open[i], model.open[j], *ticks, strict=True)
-    return min((sum(each) for may, can, *each in rows if may and can), default=INFINITE)
+def refute(said: Said, limit_of: Limit, end: int | None = None) -> None:
+    """Check a tree of cases that refutes all schedules which end by the limit of their case.
 
-
-def refute(said: Said, limit_of: Limit) -> None:
-    """Check a tree of cases that refutes all schedules which end by the limit of their case."""
+    If `end` is the limit of all cases, deadlines count, and ticks at which tasks end may be decided.
+    """
     model = said.model
-    if model.n > LARGEST:
-        raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
-    pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
     spend = spending(CertificateError(f"{said.where}: the tree of cases takes more than {WORK:,} comparisons"))
+    root = model if end is None or model.cuts[0] is not None else within(model, end)
+    pending: list[tuple[Model, Any, str]] = [(root, said.claim.get("proof"), "proof")]
     while pending:
         case, node, at = pending.pop()
+        kind = next((key for key in ("claim", *PARTS) if isinstance(node, dict) and key in node), None)
+        if kind == "claim":
+            trusted, inside = node["claim"] == "engine", visible(f"{said.where}.{at}")
+            if trusted or (case.possible and said.check(case, "makespan", node, inside) <= limit_of(case)):
+                raise said.wrong(visible(at), "a claim that closes the case by computing")
+            continue
+        if model.n > LARGEST:
+            raise CertificateError(f"{said.where}: a tree of cases for {model.n:,} tasks; expected at most {LARGEST}")
         try:
             case = narrowed(case, limit_of, spend)
         except ClosedError:
             continue
-        kind = next((key for key in PARTS if isinstance(node, dict) and key in node), None)
         if kind is None:
             raise said.wrong(visible(at), "pair, order or class: the case is not closed, and no decision divides it")
         pair = node[kind] if isinstance(node[kind], list) and len(node[kind]) == 2 else [None, None]
-        known, what = model.devices.named if kind == "class" else model.named, "two tasks, or a task and a device,"
-        (i,), (j,) = (said.places(visible(at), pair[e : e + 1], (model.named, known)[e], what) for e in (0, 1))
+        known, what = model.devices.named if kind == "class" else model.named, "a task, and a task, device or tick,"
+        i = said.places(visible(at), pair[:1], model.named, what)[0]
+        if kind == "ends" and end is None:
+            raise said.wrong(visible(at), "no tick: of a sum of metrics, the schedules of each case end by another one")
+        j = whole(pair[1], visible(at)) if kind == "ends" else said.places(visible(at), pair[1:], known, what)[0]
         if kind == "order" and (i == j or case.group[i] != case.group[j] or not runs_one(case, case.group[i])):
             raise said.wrong(visible(at), "an order of two tasks that share a device that runs one task at a time")
-        parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)
+        parts = zip(PARTS[kind], decided(case, kind, i, j, end or 0), strict=True)
         pending += [(part, node.get(name), f"{at}.{name}") for name, part in parts]

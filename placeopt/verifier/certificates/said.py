@@ -10,7 +10,7 @@ from typing import Any
 
 from placeopt.errors import CertificateError, visible
 from placeopt.model.problem import Metric
-from placeopt.verifier.certificates.devices import INFINITE, Table
+from placeopt.verifier.certificates.devices import INFINITE, Table, cells
 from placeopt.verifier.certificates.model import Model
 
 Claim = dict[str, Any]
@@ -94,10 +94,6 @@ class Said:
             raise self.wrong("path", "tasks of which each has an edge to the next one")
         return tasks
 
-    def inner(self, key: str, model: Model | None = None, metric: Metric = "makespan") -> int:
-        """What a claim within this one proves."""
-        return self.check(model or self.model, metric, self.claim.get(key), f"{self.where}.{key}")
-
     @cached_property
     def devices(self) -> list[bool]:
         """By class, whether the claim is about it; all classes if it names none."""
@@ -167,7 +163,7 @@ class Said:
         used = [[0] * model.k for _ in range(model.n)]
         for r, price in self.priced("budgets", model.resources(False), "budget").items():
             amounts, room = model.use(r)
-            used = [[a + price * b for a, b in zip(*rows, strict=True)] for rows in zip(used, amounts, strict=True)]
+            used = cells(lambda a, b, price=price: a + price * b, used, amounts)
             worth += price * room
         return used, worth
 
@@ -202,3 +198,8 @@ def levelled(amount: int, room: int, level: int) -> int:
     Programming 91, 2001).
     """
     return room if 2 * amount > 2 * room - level else 0 if 2 * amount < level else amount
+
+
+def over_time(model: Model, amounts: Table, room: int, level: int) -> Table:
+    """What tasks use of a resource, rounded at a level, times their durations."""
+    return cells(lambda amount, p: levelled(amount, room, level) * p, amounts, model.duration)
