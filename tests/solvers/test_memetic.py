@@ -131,6 +131,15 @@ def test_populations_end_and_larger_ones_begin() -> None:
     assert search.evaluated > (10 + 15 + 22) * TUNING.idle * 20
 
 
+def test_the_moves_of_all_workers_count() -> None:
+    problem, moves = shop(1, 12, 6, 5), []
+    for workers in (1, 2):
+        search = Memetic(problem, [started(problem)], 0, lambda: False, workers=workers)
+        search.run(0.3, 0)
+        moves.append(search.evaluated)
+    assert moves[1] > 1.6 * moves[0]
+
+
 def test_starts_take_work_where_no_task_can_move() -> None:
     problem = po.compile({"placeopt": 1, "devices": {"x": {}}, "tasks": {"a": {"time": 1}}})
     search = Memetic(problem, [started(problem)], 0, lambda: search.populations > 0)

@@ -165,6 +165,11 @@ class Memetic:
         start = start or self._given[random.integers(len(self._given))]
         return sequence(self.problem, start), start.device
 
+    def count(self, moves: int) -> None:
+        """Count moves."""
+        with self._lock:
+            self.evaluated += moves
+
     def found(self, span: int, order: Int, device: Int) -> None:
         """Consider the result of a tabu search for the population."""
         member = make_member(span, order, device)
@@ -248,7 +253,7 @@ class Lane:
             if self._windows is not None:
                 return
             begun, worked = state.held, state.work
-            search.evaluated += state.search(search.patience, max(last - state.work, 0), enough, stop)
+            search.count(state.search(search.patience, max(last - state.work, 0), enough, stop))
             search.report(state.held, self._best)
             self._open = state.work >= last and state.held < begun
             last -= max(TUNING.start - (state.work - worked), 0)

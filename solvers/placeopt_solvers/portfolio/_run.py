@@ -53,6 +53,7 @@ class Tuning:
     exact_sequenced: float = 0.5  # share of CP-SAT if it runs first because no transfer takes time
     silent: float = 0.2  # share of this turn after which it ends without a gain, with several threads
     silent_least: float = 5.0  # seconds of this at least
+    near: float = 0.03  # largest gap with which it has another turn there
     first: float = 0.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
     begin_sequenced: float = 0.25  # the same, if no transfer takes time
@@ -86,7 +87,7 @@ class ImprovementOperator:
     """A member that improves schedules; `rate` is the gain of its last turn per second, as a share of the value.
 
     `turn` takes a schedule to start from, seconds and a seed, and returns the planned seconds. The rate counts only
-    after `trials` turns.
+    after `trials` turns. An operator that runs `once` has no second turn at a value at which it gained nothing.
     """
 
     name: str
@@ -94,11 +95,14 @@ class ImprovementOperator:
     needs_schedule: bool = False
     trials: int = 1
     trial: float = 1.0  # share of a turn that its first turn takes
+    once: bool = False
+    failed: float | None = None  # the value of its last turn without a gain
     rate: float | None = None
 
     def learn(self, before: float | None, after: float | None, seconds: float) -> None:
         """Update the rate after a turn."""
         self.trials -= 1
+        self.failed = after if after == before else None
         self.rate = 1.0 if before is None and after is not None else 0.0
         if before and after is not None:
             self.rate = (before - after) / abs(before) / seconds
@@ -151,7 +155,8 @@ class Run(PortfolioRun):
                 self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
                 self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:
-                self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
+                # In shops it gains soon or hardly ever.
+                self.operators.append(ImprovementOperator("lns", self._repair, True, once=self.sequenced))
 
     def answer(self) -> Answer:
         """Return the best schedule and bound of all members, and why the run ended."""
@@ -346,11 +351,16 @@ class Run(PortfolioRun):
             self._collect()
             self._restart()
             self._turn()
-            again = not self.sequenced or self._value() != self.examined
-            if prover is not None and not asked and not prover.busy and again and not self.stop_reason():
+            if prover is not None and not asked and not prover.busy and self._promises() and not self.stop_reason():
                 # With more threads or a better schedule, CP-SAT may prove a bound that it did not prove before.
                 self._exact(TUNING.exact)
                 asked = True
+
+    def _promises(self) -> bool:
+        """Return whether CP-SAT is worth another turn; in shops, it had all threads and half of the time."""
+        value = self._value()
+        near = value is not None and value - self._bound_known() <= TUNING.near * value
+        return not self.sequenced or (near and value != self.examined)
 
     def _collect(self) -> None:
         """Offer the schedules of the searches in a pool."""
@@ -370,7 +380,9 @@ class Run(PortfolioRun):
             self.proved = Termination.FAILED
             self.message = "no placement satisfies feasibility, groups and separations"
             return
-        able = [each for each in self.operators if self.best.schedule is not None or not each.needs_schedule]
+        value = self._value()
+        able = [each for each in self.operators if value is not None or not each.needs_schedule]
+        able = [each for each in able if not each.once or each.failed is None or each.failed != value]
         able = able or [ImprovementOperator("annealing", self._anneal)]
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
