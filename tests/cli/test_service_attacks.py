@@ -17,7 +17,7 @@ import psutil
 import pytest
 from service import HEFT_10, PROBLEMS, Client, running
 
-from placeopt.cli.service import guard, queue, routes, specs
+from placeopt.cli.service import queue, routes, server, specs
 from placeopt.cli.service.cards import Event, problem_card, solver_cards
 from placeopt.cli.service.limits import Limits
 from placeopt.cli.service.specs import compiled, read_problem
@@ -376,7 +376,7 @@ class TestProcesses:
 
 class TestSlowClients:
     def test_headers(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(guard, "HEADERS", 0.3)
+        monkeypatch.setattr(server, "HEADERS", 0.3)
         assert raw(client) == b"", "it says nothing"
         assert raw(client, *[b"GET / HTTP/1.1\r\n", *[b"X-Slow: 1\r\n"] * 10], pause=0.1) == b""
         asked = b"GET /api/limits HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -392,7 +392,7 @@ class TestSlowClients:
             sock.sendall(b"POST /api/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nplace")
 
     def test_readers(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(guard, "READING", 0.3)
+        monkeypatch.setattr(server, "READING", 0.3)
         with socket.socket() as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             sock.settimeout(30)
