@@ -78,7 +78,7 @@ def test_measured_rates_with_missing_numbers() -> None:
 
 
 def test_a_key_of_rates_for_devices_of_several_prices() -> None:
-    """Each price makes a kind with a name of its own, and a device without a price does not count as free."""
+    """Each price makes a kind with another name, and a device without a price does not count as free."""
     devices: dict[str, dict[str, Any]] = {name: {"type": "gpu", "price": k} for k, name in enumerate("abc")}
     document = {**DOCUMENT, "devices": devices, "serving": DOCUMENT["serving"] | {"rates": {"gpu": [9, 8, 7, 6]}}}
     problem = po.load_serving(document)

@@ -201,7 +201,7 @@ class TestLimits:
         """On several threads, searches take over; with one, the clock must not decide."""
         ended: list[float] = []
 
-        def silent(problem: Problem, options: Options, settings: object) -> Answer:  # noqa: ARG001
+        def silent(_: Problem, options: Options, *__: object) -> Answer:
             clock = Clock(1.5)
             while not options.should_stop() and not clock.over:
                 time.sleep(0.01)

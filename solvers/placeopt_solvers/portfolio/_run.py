@@ -58,7 +58,6 @@ class Tuning:
     begin: float = 0.1  # share of the memetic search before it, at most
     begin_sequenced: float = 0.25  # the same, if no transfer takes time
     begin_least: float = 0.03  # share of this search at least, without a gain
-    polishing: float = 0.1  # share of a turn of large neighbourhoods, if no transfer takes time
     persisting: float = 3.0  # this search ends at this multiple of the seconds up to its last gain
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
@@ -155,8 +154,9 @@ class Run(PortfolioRun):
                 self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
                 self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:
-                # In shops it gains soon or hardly ever.
-                self.operators.append(ImprovementOperator("lns", self._repair, True, once=self.sequenced))
+                # In shops it gains soon or hardly ever: its turn is the first one, and is not repeated without a gain.
+                place = 0 if self.sequenced else len(self.operators)
+                self.operators.insert(place, ImprovementOperator("lns", self._repair, True, once=self.sequenced))
 
     def answer(self) -> Answer:
         """Return the best schedule and bound of all members, and why the run ended."""
@@ -188,7 +188,6 @@ class Run(PortfolioRun):
             (first, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, lambda: self._append(TUNING.appending_again)),
             (True, self._resume_blocks),
-            (self.sequenced, self._polish),
             (True, lambda: self._search(None)),
             (self.prover is None, self._bound),
         )
@@ -208,14 +207,6 @@ class Run(PortfolioRun):
             elif seconds > max(TUNING.persisting * gained, TUNING.begin_least * self.span):
                 break
         self.worked += seconds
-
-    def _polish(self) -> None:
-        """Improve the best schedule by large neighbourhood search as long as it gains: in shops, it soon does."""
-        for operator in self.operators:
-            while operator.name == "lns" and self.best.schedule is not None and not self.stop_reason():
-                self._take(operator, self.best.schedule, TUNING.polishing * self.span)
-                if not operator.rate:
-                    break
 
     def _offer_initial(self) -> None:
         initial = self.options.initial
@@ -386,15 +377,12 @@ class Run(PortfolioRun):
         able = able or [ImprovementOperator("annealing", self._anneal)]
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
-        self._take(operator, start, self.length * (operator.trial if operator.rate is None else 1))
-
-    def _take(self, operator: ImprovementOperator, start: Schedule, seconds: float) -> None:
-        """Run a turn of an operator."""
-        before = self._value()
         with self.best.turn(operator.name):
-            seconds = operator.turn(start, seconds, self.options.seed + self.turns)
+            seconds = operator.turn(
+                start, self.length * (operator.trial if operator.rate is None else 1), self.options.seed + self.turns
+            )
         self.worked += seconds
-        operator.learn(before, self._value(), seconds)
+        operator.learn(value, self._value(), seconds)
         self.turns += 1
 
     def _anneal(self, start: Schedule, seconds: float, number: int) -> float:
