@@ -31,7 +31,7 @@ from ..exact._cp_sat.run import CpSatSettings, solved
 from ..search._intervals.moves import Moves
 from ..search._intervals.multilevel import Multilevel
 from ..search._intervals.sweep import Sweep, swept
-from ..search._lns.search import improve
+from ..search._lns.search import Search as Repair
 from ._members import affordable, schedules, segments
 from ._restarts import Restarts
 from ._standings import PortfolioRun
@@ -56,7 +56,7 @@ class Tuning:
     near: float = 0.03  # largest gap with which it has another turn there
     first: float = 0.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
-    begin_sequenced: float = 0.25  # the same, if no transfer takes time
+    begin_sequenced: float = 0.15  # the same, if no transfer takes time
     begin_least: float = 0.03  # share of this search at least, without a gain
     persisting: float = 3.0  # this search ends at this multiple of the seconds up to its last gain
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
@@ -86,7 +86,7 @@ class ImprovementOperator:
     """A member that improves schedules; `rate` is the gain of its last turn per second, as a share of the value.
 
     `turn` takes a schedule to start from, seconds and a seed, and returns the planned seconds. The rate counts only
-    after `trials` turns. An operator that runs `once` has no second turn at a value at which it gained nothing.
+    after `trials` turns. One that `begins` has a turn before CP-SAT if this runs first.
     """
 
     name: str
@@ -94,14 +94,12 @@ class ImprovementOperator:
     needs_schedule: bool = False
     trials: int = 1
     trial: float = 1.0  # share of a turn that its first turn takes
-    once: bool = False
-    failed: float | None = None  # the value of its last turn without a gain
+    begins: bool = False
     rate: float | None = None
 
     def learn(self, before: float | None, after: float | None, seconds: float) -> None:
         """Update the rate after a turn."""
         self.trials -= 1
-        self.failed = after if after == before else None
         self.rate = 1.0 if before is None and after is not None else 0.0
         if before and after is not None:
             self.rate = (before - after) / abs(before) / seconds
@@ -124,6 +122,7 @@ class Run(PortfolioRun):
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.memetic: Memetic | None = None
+        self.repair: Repair | None = None
         self.examined: float | None = None  # the best value after CP-SAT ran last
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
@@ -148,15 +147,13 @@ class Run(PortfolioRun):
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
             if self.evolves:
                 trials = TUNING.evolving if mostly_grouped(problem) else 1  # while its first population forms
-                self.operators.append(ImprovementOperator("memetic", self._evolve, True, trials))
+                self.operators.append(ImprovementOperator("memetic", self._evolve, True, trials, begins=True))
             if not self.sequenced:  # there, memetic search gains more
                 trials = 1 if self.evolves else TUNING.starts
                 self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
                 self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:
-                # In shops it gains soon or hardly ever: its turn is the first one, and is not repeated without a gain.
-                place = 0 if self.sequenced else len(self.operators)
-                self.operators.insert(place, ImprovementOperator("lns", self._repair, True, once=self.sequenced))
+                self.operators.append(ImprovementOperator("lns", self._repair, True, begins=self.sequenced))
 
     def answer(self) -> Answer:
         """Return the best schedule and bound of all members, and why the run ended."""
@@ -196,17 +193,18 @@ class Run(PortfolioRun):
                 step()
 
     def _begin(self, share: float) -> None:
-        """Improve the best schedule by memetic search, as long as it gains."""
-        seconds, gained = 0.0, 0.0
-        while self.best.schedule is not None and seconds < share * self.span and not self.stop_reason():
-            before = self._value()
-            with self.best.turn("memetic"):
-                seconds += self._evolve(self.best.schedule, TUNING.begin * self.span / 20, self.options.seed)
-            if self._value() != before:
-                gained = seconds
-            elif seconds > max(TUNING.persisting * gained, TUNING.begin_least * self.span):
-                break
-        self.worked += seconds
+        """Improve the best schedule by memetic search, and in shops by large neighbourhoods, as long as each gains."""
+        for operator in [each for each in self.operators if each.begins]:
+            seconds, gained = 0.0, 0.0
+            while self.best.schedule is not None and seconds < share * self.span and not self.stop_reason():
+                before = self._value()
+                with self.best.turn(operator.name):
+                    seconds += operator.turn(self.best.schedule, TUNING.begin * self.span / 20, self.options.seed)
+                if self._value() != before:
+                    gained = seconds
+                elif seconds > max(TUNING.persisting * gained, TUNING.begin_least * self.span):
+                    break
+            self.worked += seconds
 
     def _offer_initial(self) -> None:
         initial = self.options.initial
@@ -373,7 +371,6 @@ class Run(PortfolioRun):
             return
         value = self._value()
         able = [each for each in self.operators if value is not None or not each.needs_schedule]
-        able = [each for each in able if not each.once or each.failed is None or each.failed != value]
         able = able or [ImprovementOperator("annealing", self._anneal)]
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
@@ -473,9 +470,15 @@ class Run(PortfolioRun):
         return seconds
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:
-        """Run a turn of large neighbourhood search."""
-        better = partial(self.offer, name="lns")
-        improve(self.problem, start, seconds, number, self.stopped, better, self.threads)
+        """Continue large neighbourhood search; a better schedule of another operator replaces its own."""
+        search = self.repair
+        if search is None:
+            better = partial(self.offer, name="lns")
+            self.repair = search = Repair(self.problem, start, number, self.stopped, better, self.threads)
+        elif search.state.span > makespan(self.problem, start):
+            search.go_to(start)
+        search.workers = self.threads
+        search.run(seconds * self.threads, float(self._bound_known()))
         return seconds
 
     def _bound_early(self) -> None:

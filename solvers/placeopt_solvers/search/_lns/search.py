@@ -11,6 +11,11 @@ There are three kinds of neighbourhoods, each with a size that adapts:
     critical   a connected cluster around a task of the critical path: its neighbours in the graph and on its device
 
 Several neighbourhoods are drawn, and the one with the fewest failures per task is used.
+
+A neighbourhood is optimised for the makespan and then for the lateness: the sum over its tasks of the
+ticks by which the longest path through them comes too near to the present makespan (`Tuning.near`). In a schedule with
+several critical paths, as those of shops with balanced loads, one neighbourhood removes some of them and the next one
+the others, where no single one shortens the schedule.
 """
 
 from __future__ import annotations
@@ -19,9 +24,9 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -30,12 +35,15 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import ALL_METRICS
 
-from ..._local_search.search import makespan_bound
-from ..._runs.exact_run import TooLargeError
+from ..._runs.exact_run import Level, TooLargeError
 from ..._runs.validity import valid
-from ...exact._cp_sat.limits import Limits
+from ...exact._cp_sat.limits import LARGEST, Limits
 from .._intervals.state import State
 from .._intervals.subproblem import Neighbourhood, Subproblem, changed, subproblem_of
+
+if TYPE_CHECKING:
+    from ...exact._cp_sat.base import Expression
+    from ...exact._cp_sat.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ class Tuning:
     span: int = 240  # largest number of tasks in a neighbourhood, fixed ones included: the size of the model
     drawn: int = 3  # neighbourhoods drawn, of which one is tried
     idle: int = 3  # identical idle devices in a subproblem at most: each needs a literal per task
+    near: float = 0.003  # share of the makespan by which the path through a task may be shorter and is still late
 
 
 TUNING = Tuning()
@@ -102,6 +111,10 @@ class Search:
         self.tried = 0  # trials
         self.failed = 0  # trials since the last gain
         self.complete = False  # whether the whole problem was one neighbourhood, solved to optimality
+
+    def go_to(self, schedule: Schedule) -> None:
+        """Continue from another valid schedule."""
+        self.state = State(self.problem, schedule)
 
     def run(self, seconds: float, bound: float) -> None:
         """Continue for about `seconds` of work, or until the makespan is at most a bound."""
@@ -207,25 +220,6 @@ def _hopeless(sub: Subproblem) -> bool:
     return least > int(np.maximum(room, 0).sum())
 
 
-def improve(
-    problem: Problem,
-    schedule: Schedule,
-    seconds: float,
-    seed: int,
-    stopped: Callable[[], bool],
-    on_better: Callable[[Schedule], None],
-    workers: int = 1,
-) -> Schedule:
-    """Improve a valid schedule with about `seconds` of deterministic work.
-
-    `on_better` is called with every shorter one. With one worker, the same seed gives the same result, unless `stopped`
-    returns true.
-    """
-    search = Search(problem, schedule, seed, stopped, on_better, workers)
-    search.run(seconds, makespan_bound(problem))
-    return search.state.schedule
-
-
 FAST: dict[str, object] = {
     "cp_model_presolve": False,
     "linearization_level": 0,
@@ -248,7 +242,7 @@ class Solution:
 
 
 def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Callable[[], bool]) -> Solution:
-    """Minimise the makespan of a subproblem within a deterministic time, without increasing it."""
+    """Minimise the makespan of a subproblem and then its lateness, within a deterministic time."""
     from ...exact._cp_sat.model import Model  # loads OR-Tools
 
     problem, horizon = sub.problem, sub.span
@@ -269,10 +263,11 @@ def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Call
         for d, x in model.placement.at[int(problem.group[i])].items():
             if sub.late[i, d] <= horizon:
                 cp.add(timing.ends[i] <= int(sub.late[i, d])).only_enforce_if(x)
+    start = state.start[sub.tasks] - sub.origin
     found: list[Schedule] = []
     outcome = model.minimise(
-        model.levels[0],
-        Schedule(now, state.start[sub.tasks] - sub.origin),
+        _with_lateness(model, sub, math.ceil(TUNING.near * state.span), now, start),
+        Schedule(now, start),
         found.append,
         seconds=None,
         seed=seed % 2**31,
@@ -281,8 +276,32 @@ def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Call
         parameters={**FAST, "max_deterministic_time": limit},
     )
     proved = outcome.status in ("OPTIMAL", "INFEASIBLE")
-    device, start = (found[-1].device, found[-1].start) if found else (None, None)
-    return Solution(device, start, proved, outcome.work, model.base.size)
+    device, starts = (found[-1].device, found[-1].start) if found else (None, None)
+    return Solution(device, starts, proved, outcome.work, model.base.size)
+
+
+def _with_lateness(model: Model, sub: Subproblem, window: int, device: Int, start: Int) -> Level[Expression]:
+    """Return the objective, with the lateness within `window` ticks of the present makespan as a second one.
+
+    `device` and `start` (k,) are those of the hint. If the sums would exceed 64 bits, the makespan is the only one.
+    """
+    from ...exact._cp_sat.model import added
+
+    assert model.timing is not None
+    cp, due, makespan = model.base.cp, sub.span - window, model.levels[0]
+    weight = window * len(device)
+    most = weight * (sub.span + 1)
+    if most >= LARGEST:
+        return makespan
+    model.magnitude = max(model.magnitude, most)
+    each = np.arange(len(device))
+    hints = start + sub.problem.duration[each, device] + sub.tail[each, device] - due
+    lateness = [cp.new_int_var(0, window, "") for _ in hints]
+    for i, (late, hint) in enumerate(zip(lateness, hints.tolist(), strict=True)):
+        cp.add_hint(late, max(hint, 0))
+        for d, x in model.placement.at[int(sub.problem.group[i])].items():
+            cp.add(model.timing.ends[i] + int(sub.tail[i, d]) <= due + late).only_enforce_if(x)
+    return replace(makespan, expression=added([weight * makespan.expression, *lateness]))
 
 
 Name = Literal["time", "devices", "critical"]
