@@ -56,7 +56,7 @@ class Tuning:
     near: float = 0.03  # largest gap with which it has another turn there
     first: float = 0.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
-    begin_sequenced: float = 0.15  # the same, if no transfer takes time
+    begin_sequenced: float = 0.2  # the same, if no transfer takes time
     begin_least: float = 0.03  # share of this search at least, without a gain
     persisting: float = 3.0  # this search ends at this multiple of the seconds up to its last gain
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
