@@ -657,19 +657,24 @@ def test_a_wrong_document_is_refused(change: dict[str, Any], message: str) -> No
 def test_a_file_that_is_no_certificate(tmp_path: Path) -> None:
     made = problem_of(CHAIN)
     (tmp_path / "c.json").write_text("[" * 100_000)
-    os.mkfifo(tmp_path / "pipe")
     for path, message in (
         (tmp_path / "none.json", "certificate .*none.json: no such file"),
         (tmp_path / "c.json", "is not JSON"),
         (tmp_path, "is a folder"),
-        (tmp_path / "pipe", "is a named pipe"),
-        ("/dev/zero", "is a device"),
     ):
         with pytest.raises(UsageError, match=message):
             po.check_certificate(made, path)
     (tmp_path / "c.json").write_text("[]")
     with pytest.raises(CertificateError, match=r"certificate is \[\]; expected an object"):
         po.check_certificate(made, tmp_path / "c.json")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes and devices in folders")
+def test_a_certificate_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, message in ((tmp_path / "pipe", "is a named pipe"), ("/dev/zero", "is a device")):
+        with pytest.raises(UsageError, match=message):
+            po.check_certificate(problem_of(CHAIN), path)
 
 
 @pytest.mark.parametrize("document", [None, [], 1, True, (), {1}, float("nan"), b"{}", object()])
