@@ -26,7 +26,9 @@ _NAMES = {"time_limit": "--time-limit", "gap_limit": "--gap", "seed": "--seed", 
 
 
 def local_file(text: str) -> Path:
-    """Convert an argument to a path; an address such as https://... is a UsageError, and so is `-`."""
+    """Convert an argument to a path; no text, an address such as https://..., and `-` are UsageErrors."""
+    if not text:
+        raise UsageError("the name of a file is empty; expected a file on this machine")
     if _ADDRESS.match(text):
         raise UsageError(f"{visible(text, 1000)} is an address on a network; expected a file on this machine")
     if text == "-":

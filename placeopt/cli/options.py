@@ -17,9 +17,9 @@ def input_argument(metavar: str, help: str) -> Any:
     return Argument(metavar=metavar, parser=input_path, help=help)
 
 
-def input_option(*names: str, help: str) -> Any:
+def input_option(*names: str, help: str, metavar: str = "FILE") -> Any:
     """Return the definition of an option: a file to read."""
-    return Option(*names, metavar="FILE", parser=input_path, help=help)
+    return Option(*names, metavar=metavar, parser=input_path, help=help)
 
 
 def output_option(*names: str, help: str, metavar: str = "FILE") -> Any:

@@ -26,9 +26,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
+_OTHERS = _VERSIONS | {"placeopt_certificate": "certificate", "placeopt_buffers": "buffer"}
+"""Kinds of files by the keys that only they have."""
+_PLANS = {"tasks": "tasks", "tokens_per_second": "a serving problem"}
+"""What a plan file is a plan of, by keys that only such plan files have."""
 _KINDS = {"GraphFile": "graph", "NetworkFile": "network", "ProfileFile": "profile"}
 """Kinds of files that have the version of a problem file, by their models."""
-_MARKS = ("placeopt", "placeopt_plan", "placeopt_buffers", "devices", "tasks", "links", "graph")
+_MARKS = ("placeopt", "placeopt_plan", "placeopt_certificate", "placeopt_buffers", "devices", "tasks", "links", "graph")
 """Keys by which problem, graph, plan, network and profile files are recognised: each file has one of them."""
 _CHARACTER, _TASK = 20, 2500
 """Bytes of memory that the model needs per character of a file, and per task at least."""
@@ -75,13 +79,18 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
     for key, what in _VERSIONS.items():
         # Other issues of another kind of file, or of a later version, would mislead.
-        other = next((kind for name, kind in _VERSIONS.items() if name != key and name in data), None)
+        other = next((kind for name, kind in _OTHERS.items() if name != key and name in data), None)
         if key in model.model_fields and key not in data and other is not None:
             expected = _KINDS.get(model.__name__, what)
             message = f"{key} is missing: this looks like a {other} file, expected a {expected} file"
             return Validated(None, (document.issue(message, ()),))
         if key in model.model_fields and isinstance(data.get(key), int) and data[key] > 1:
             return Validated(None, (document.issue(_version_message(data[key]), (key,)),))
+    foreign = [key for key in _PLANS if key in data and key not in model.model_fields]
+    if foreign and "placeopt_plan" in model.model_fields:
+        expected = next(what for key, what in _PLANS.items() if key in model.model_fields)
+        message = f"this is a plan of {_PLANS[foreign[0]]}; expected a plan of {expected}"
+        return Validated(None, (document.issue(message, (foreign[0],), at_key=True),))
     _reserve(document)
     pruned = _Pruned({key: value for key, value in data.items() if not isinstance(key, str) or key[:2] != "x-"})
     issues: dict[object, Issue] = dict(enumerate(document.faults))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -19,11 +20,16 @@ def start_template(run: Callable[[], None]) -> Any:
     """Start the template for processes that run a function, unless it runs; return its context of `multiprocessing`."""
     if sys.platform == "win32":
         raise UsageError('process is "forked", but Windows has no fork; expected process=True')
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([run.__module__, *solver_modules(), "placeopt.orchestration.template"])
-    forkserver.ensure_running()
+    resource_tracker.ensure_running()  # it would unblock the signal again
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C would end the template while it loads
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return context
 
 
@@ -71,6 +77,7 @@ class Forked:
 def _become(run: Callable[[], None], commands: Connection, answers: Connection) -> None:
     """Run the function in the forked process."""
     os.setsid()  # only the program handles Ctrl-C
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the template blocks it
     os.dup2(commands.fileno(), 0)
     os.dup2(answers.fileno(), 1)
     commands.close()

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from placeopt.errors import CertificateError, UsageError, visible
+from placeopt.io.files import LONGEST_PATH, UnreadableError, read_text
 from placeopt.model.arrays import checked_call, checked_number
 from placeopt.model.problem import BUSY, UNLIMITED, Objective, Problem, Term, check_problem
 from placeopt.orchestration.pipeline import solve
@@ -64,7 +64,7 @@ def check_certificate(
     check_problem("check_certificate", problem)
     checked_number("recheck", recheck, positive=True)
     checked_call("should_stop", should_stop)
-    checked, leaves = examined(problem, certificate if isinstance(certificate, Mapping) else _read(certificate))
+    checked, leaves = examined(problem, _read(certificate) if isinstance(certificate, str | PathLike) else certificate)
     if recheck is None or checked.complete:
         return checked
     second, trusted = _Second(problem, checked.infeasible, Clock(recheck), should_stop or (lambda: False)), {}
@@ -76,11 +76,12 @@ def check_certificate(
 
 def _read(path: str | PathLike[str]) -> Any:
     try:
-        return json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise UsageError(f"certificate {visible(str(path))}: {error.strerror}") from None
+        return json.loads(read_text(path))
+    except UnreadableError as error:
+        why = str(error)
     except (ValueError, RecursionError):
-        raise UsageError(f"certificate {visible(str(path))}: the file is not JSON") from None
+        why = "is not JSON"
+    raise UsageError(f"certificate {visible(str(path), LONGEST_PATH)}: {why}")
 
 
 class _Second:

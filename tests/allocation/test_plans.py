@@ -80,6 +80,15 @@ def test_the_live_sum_is_the_peak(seed: int) -> None:
         assert found.fits
 
 
+def test_a_plan_without_buffers(tmp_path: Path) -> None:
+    problem, plan = tmp_path / "p.yaml", tmp_path / "plan.json"
+    problem.write_text("{placeopt: 1, devices: {a: {}}, tasks: {x: {time: 1}}}")
+    run("solve", problem, "--out", plan)
+    done = run("allocate", problem, "--plan", plan)
+    assert (done.code, "at least" in done.out) == (0, False)
+    assert "the plan has no buffers" in done.err
+
+
 def test_command(tmp_path: Path) -> None:
     (tmp_path / "sram.yaml").write_text(FILE)
     plan, out = tmp_path / "plan.json", tmp_path / "addresses.json"
@@ -91,6 +100,9 @@ def test_command(tmp_path: Path) -> None:
     missed = run("allocate", tmp_path / "sram.yaml", "--plan", plan, "--alignment", 64)
     assert missed.code == 1
     assert "missing at least 33 B on mcu" in " ".join(missed.out.split())
+    wrong = run("allocate", tmp_path / "sram.yaml", "--plan", plan, "--alignment", 0)
+    assert wrong.code == 2
+    assert "--alignment is 0; expected a whole number from 1 to 2,147,483,648" in wrong.err
     refused = run("allocate", tmp_path / "sram.yaml", "--plan", plan, "--capacity", "9")
     assert "--capacity does not apply to plans" in refused.err
     assert "expected --plan FILE" in run("allocate", tmp_path / "sram.yaml").err

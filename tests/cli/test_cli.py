@@ -239,6 +239,8 @@ class TestMistakes:
             (["solve", HEFT_10, "-o", "s3://a/plan"], "s3://a/plan is an address on a network; expected a file"),
             (["compare", HEFT_10, "http://a/b"], "http://a/b is an address on a network"),
             (["compare", HEFT_10, "--seeds", "0"], "--seeds is 0; expected a whole number from 1"),
+            (["solve", ""], "the name of a file is empty"),
+            (["solve", HEFT_10, "--out", ""], "the name of a file is empty"),
             (["solve", HEFT_10, "--out", "-"], "- is not the name of a file; expected a file to write"),
             (["generate", "layered", "-o", "-"], "- is not the name of a file"),
             (["solve", HEFT_10, "--plot", "gantt:-"], "- is not the name of a file"),
@@ -418,6 +420,7 @@ class TestSimulate:
     def test_people_get_a_table(self, plan: Path) -> None:
         done = run("simulate", HEFT_10, plan, "--noise", "10%")
         assert "with noise of 10%, 100 runs, seed 0:" in done.out
+        assert "with noise of 10%, 1 run, seed 0:" in run("simulate", HEFT_10, plan, "--noise", "10%", "--runs", 1).out
 
     def test_missed_deadlines_are_stated(self, tmp_path: Path) -> None:
         """b follows a; with noise, it is late in about half of the runs."""

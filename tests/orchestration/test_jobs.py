@@ -316,3 +316,26 @@ def test_a_job_with_addresses_is_cancelled() -> None:
     job.cancel()
     result = job.wait()  # on a busy machine, the search may end before the call
     assert result.termination is po.Termination.INTERRUPTED or (result.feasible and result.gap == 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no fork")
+def test_a_template_that_loads_survives_ctrl_c() -> None:
+    """A terminal sends the signal to all processes of the program; the template would end with a traceback."""
+    text = """if True:
+        import os, signal
+        from multiprocessing import forkserver
+        import placeopt as po
+        from placeopt.orchestration import forking, jobs
+
+        forking.start_template(jobs.serve)
+        template = forkserver._forkserver._forkserver_pid
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.killpg(0, signal.SIGINT)
+        problem = po.compile({"placeopt": 1, "devices": {"d": {}}, "tasks": {"a": {"time": 3}}})
+        result = po.start(problem, "heft", process="forked").wait()
+        print(result.makespan, forkserver._forkserver._forkserver_pid == template)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=True, start_new_session=True
+    )
+    assert (done.stdout, done.stderr) == ("3 True\n", "")

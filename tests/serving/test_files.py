@@ -278,6 +278,21 @@ def test_a_plan_of_another_problem(tmp_path: Path) -> None:
     assert len(str(caught.value).splitlines()) == 2
 
 
+def test_a_plan_of_another_kind(tmp_path: Path) -> None:
+    """One line, and not one for each key that the other kind does not have."""
+    tasks = po.compile({"placeopt": 1, "devices": {"a": {}}, "tasks": {"x": {"time": 1}}})
+    nodes = po.load_serving(DOCUMENT)
+    path = tmp_path / "plan.json"
+    po.write_plan(path, po.solve(tasks, "heft"))
+    with pytest.raises(po.PlanError, match=r"tasks: this is a plan of tasks; expected a plan of a serving problem$"):
+        po.read_serving_plan(path, nodes)
+    plan = po.solve_serving(nodes, time_limit=0.3, workers=1).plan
+    assert plan is not None
+    po.write_serving_plan(path, nodes, plan)
+    with pytest.raises(po.PlanError, match=r"per_second: this is a plan of a serving problem; expected .* of tasks$"):
+        po.read_plan(path, tasks)
+
+
 def test_unknown_nodes_of_a_plan(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text('{"placeopt_plan": 1, "nodes": {"fats0": {"layers": [0, 1], "from": {"fast1": 3}}}}')

@@ -666,9 +666,7 @@ class TestCommand:
         assert "feasible: the verifier accepts a schedule that ends at 1 ms" in outcome.out
         outcome = run("explain", path, "-t", "1ns")
         assert outcome.code == 3
-        assert (
-            "undecided: neither a schedule nor a proof of infeasibility was found within the time limit" in outcome.out
-        )
+        assert "undecided: neither a schedule nor a proof of infeasibility was found in this time" in outcome.out
         assert run("explain", path, "-t", "soon").code == 2
         assert run("explain", tmp_path / "none.yaml").code == 2
         path.write_text(HEAD + f"tasks: {{a: {{{TIMES}, pin: cpu}}}}\n")

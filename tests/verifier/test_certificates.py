@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import re
 from dataclasses import replace
@@ -656,12 +657,30 @@ def test_a_wrong_document_is_refused(change: dict[str, Any], message: str) -> No
 def test_a_file_that_is_no_certificate(tmp_path: Path) -> None:
     made = problem_of(CHAIN)
     (tmp_path / "c.json").write_text("[" * 100_000)
-    for path, message in ((tmp_path / "none.json", "No such file"), (tmp_path / "c.json", "not JSON")):
+    for path, message in (
+        (tmp_path / "none.json", "certificate .*none.json: no such file"),
+        (tmp_path / "c.json", "is not JSON"),
+        (tmp_path, "is a folder"),
+    ):
         with pytest.raises(UsageError, match=message):
             po.check_certificate(made, path)
     (tmp_path / "c.json").write_text("[]")
-    with pytest.raises(CertificateError, match="placeopt_certificate"):
+    with pytest.raises(CertificateError, match=r"certificate is \[\]; expected an object"):
         po.check_certificate(made, tmp_path / "c.json")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes and devices in folders")
+def test_a_certificate_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, message in ((tmp_path / "pipe", "is a named pipe"), ("/dev/zero", "is a device")):
+        with pytest.raises(UsageError, match=message):
+            po.check_certificate(problem_of(CHAIN), path)
+
+
+@pytest.mark.parametrize("document", [None, [], 1, True, (), {1}, float("nan"), b"{}", object()])
+def test_a_document_that_is_no_object(document: Any) -> None:
+    with pytest.raises(CertificateError, match=r"certificate is .*; expected an object, as `solve` writes it"):
+        po.check_certificate(problem_of(CHAIN), document)
 
 
 def test_deep_claims_are_refused() -> None:
@@ -1188,6 +1207,8 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "74" in json.loads(done.out)["certificate"]["refused"]
     done = run("verify", problem, plan, "--certificate", tmp_path / "none.json")
     assert done.code == 2
+    assert "http://a/b is an address on a network" in run("verify", problem, "--certificate", "http://a/b").err
+    assert "this looks like a certificate file, expected a plan file" in run("verify", problem, proof).err
     done = run("solve", problem, "--solver", "heft", "--certificate", proof, "--json")
     assert json.loads(done.out)["certificate"]["bound"] == 63
     assert json.loads(proof.read_text())["bound"] == 63

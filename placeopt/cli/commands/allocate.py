@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from placeopt.cli.arguments import checked_options, limit_seconds, quantity
+from placeopt.cli.arguments import check_count, checked_options, limit_seconds, quantity
 from placeopt.cli.files import check_targets, save_plots, unsaved, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
@@ -64,6 +64,7 @@ def allocate(
     limit = limit_seconds(time_limit)
     limit = float(LONGEST) if limit is None else limit
     checked_options(time_limit=limit, seed=seed, workers=workers)
+    check_count("--alignment", alignment)
     pictures = wanted_plots(plots, ("memory",))
     check_targets(("--out", out), *(("--plot", path) for _, path in pictures))
     if plan is not None:
@@ -135,7 +136,10 @@ def _allocate_plan(
         print_json(data)
     else:
         print_problem(stdout_console(), problem)
-        print_grid(stdout_console(), devices_grid(problem, found))
+        if found:
+            print_grid(stdout_console(), devices_grid(problem, found))
+        else:
+            print_notes("the plan has no buffers: its tasks keep no bytes")
         for d, each in found.items():
             if each.fits is False and not stop.is_set():
                 free = alignment_text(each, time_limit=limit / len(found), seed=seed, workers=workers)

@@ -13,7 +13,17 @@ from typer import Option
 from placeopt.cli.arguments import checked_options, seconds
 from placeopt.cli.commands.serving import refuse, simulate_serving_file, verify_serving_file
 from placeopt.cli.files import check_targets
-from placeopt.cli.options import AsJson, OptionalPlan, Out, PlanPath, ProblemFile, Tasks, share_option, time_option
+from placeopt.cli.options import (
+    AsJson,
+    OptionalPlan,
+    Out,
+    PlanPath,
+    ProblemFile,
+    Tasks,
+    input_option,
+    share_option,
+    time_option,
+)
 from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
 from placeopt.errors import CertificateError, UsageError, counted, visible
 from placeopt.io.files import writing
@@ -29,7 +39,8 @@ def verify(
     plan: OptionalPlan = None,
     certificate: Annotated[
         Path | None,
-        Option(
+        input_option(
+            "--certificate",
             metavar="FILE.json",
             help="Check this proof of a lower bound, or that no schedule exists; with a plan, state the gap.",
         ),
@@ -265,7 +276,7 @@ def simulate(
         if len(data["late"]) > SHOWN:
             console.print(f"late: {counted(len(data['late']) - SHOWN, 'more task')}; --json lists all")
         if noise:
-            console.print(f"with noise of {noise:.0%}, {runs} runs, seed {seed}:")
+            console.print(f"with noise of {noise:.0%}, {counted(runs, 'run')}, seed {seed}:")
             line("  mean", data["mean"])
             for q, value in data["quantiles"].items():
                 line(f"  {float(q):.0%} quantile", value)

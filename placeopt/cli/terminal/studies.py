@@ -114,7 +114,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
             console.print(Text(f"no period is below {least}: {why}"))
         return
     if explanation.status == "undecided":
-        console.print("undecided: neither a schedule nor a proof of infeasibility was found within the time limit")
+        console.print("undecided: neither a schedule nor a proof of infeasibility was found in this time")
         return
     console.print(Text.assemble(("infeasible", "red"), f": {_verdict(explanation)}"))
     for member in explanation.members[:_SHOWN]:

@@ -203,9 +203,11 @@ class _Check:
 
     def document(self, document: Any) -> int | Fraction | None:
         """Check a document, and return the bound; None for infeasibility."""
+        if not isinstance(document, Mapping):
+            raise CertificateError(f"certificate is {shown(document)}; expected an object, as `solve` writes it")
         level = str(Objective((self.problem.objective.levels[0],)))
         for key, own in ("placeopt_certificate", FORMAT), ("problem", self.problem.fingerprint()), ("objective", level):
-            stated = document.get(key) if isinstance(document, Mapping) else document
+            stated = document.get(key)
             if stated != own or isinstance(stated, bool):
                 raise CertificateError(f"certificate.{key} is {shown(stated)}; expected {own!r} for this problem")
         if document.get("bound") == INFEASIBLE:
