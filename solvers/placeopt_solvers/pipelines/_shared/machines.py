@@ -78,13 +78,11 @@ def _loads(problem: Problem, nodes: Nodes, order: Int) -> Int:
         np.cumsum(amounts[order], axis=0, out=until[1:])
         return until[None] - until[:, None]
 
-    busy = sums(nodes.computing) + pipeline.launch * np.clip(sums(nodes.directions.astype(np.int64)), 0, 1).sum(
-        axis=2, keepdims=True
-    )
+    busy = sums(nodes.computing) + pipeline.launch * np.clip(sums(nodes.tasks), 0, 1).sum(axis=2, keepdims=True)
     sent, received = _crossing(nodes, order)[:, :, :, None] * ~pipeline.free_transfers
     ways = (sent, received) if pipeline.full_duplex.all() else (sent + received,)
     found = np.maximum.reduce([busy, *ways]) if pipeline.overlap.all() else busy + ways[0]
-    never = sums(nodes.forbidden.astype(np.int64)) > 0
+    never = sums((~nodes.allowed).astype(np.int64)) > 0
     never |= sums(nodes.fixed)[:, :, None] > problem.capacity
     resources = problem.resources
     for share in () if resources is None else resources.shares():
