@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, inverse
 from placeopt.model.problem import Problem, transfer_ticks
 from placeopt.model.stages import backward, rules
 
@@ -72,13 +72,12 @@ def path_of(problem: Problem, nodes: Nodes) -> Int | None:
         order.append(after[order[-1]])
     if len(order) != k:
         return None
-    place = np.empty(k, dtype=np.int64)
-    place[order] = np.arange(k)
-    items = nodes.items
+    found = np.array(order, dtype=np.int64)
+    place, items = inverse(found), nodes.items
     alone = (np.diff(items.consumer_start) == 1).all()
     if not alone or (np.abs(place[items.producer] - place[items.consumer]) != 1).any():
         return None
-    return np.array(order, dtype=np.int64)
+    return found
 
 
 def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
@@ -86,9 +85,7 @@ def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
     k, m, terms = nodes.count, problem.n_devices, terms_of(problem, nodes.leaders)
     link, ways = _links(problem, nodes.devices)
     down, up = np.zeros((2, len(ways), k + 1), dtype=np.int64)
-    entering_down, entering_up = np.zeros((2, k + 1), dtype=np.int64)
-    place = np.empty(k, dtype=np.int64)
-    place[order] = np.arange(k)
+    place = inverse(order)
     items = nodes.items
     producer, consumer = place[items.producer], place[items.consumer]
     later = consumer > producer
@@ -97,8 +94,8 @@ def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
     for row, (there, back) in enumerate(ways):
         np.add.at(down[row], cut[later], _ticks(items, there)[later])
         np.add.at(up[row], cut[~later], _ticks(items, back)[~later])
-    np.add.at(entering_down, cut[later & enters], items.payload[later & enters])
-    np.add.at(entering_up, cut[~later & enters], items.payload[~later & enters])
+    sides = (later & enters, ~later & enters)
+    entering_down, entering_up = (by_index(np.add, cut[side], items.payload[side], k + 1) for side in sides)
     whole = int(nodes.fixed.sum()) + (m - 1) * int(nodes.kept.sum())
     found = Chain(
         **terms, computing=_summed(nodes.computing[order].T), again=_summed(nodes.again[order].T),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.problem import Problem, devices_by_class
 from placeopt.model.stages import backward, forward_in_training, rules
 
@@ -83,9 +83,7 @@ def data_of(problem: Problem, nodes: Nodes) -> Data:
 
     amounts = amounts_of(problem, unit, nodes.leaders)
     shares = [] if problem.resources is None else [each for each in problem.resources.shares() if not each.renewable]
-    budgets = [(np.zeros((u, len(devices)), dtype=np.int64), share.capacity) for share in shares]
-    for (used, _), share in zip(budgets, shares, strict=True):
-        np.add.at(used, unit, share.amount[:, leaders])
+    budgets = [(by_index(np.add, unit, share.amount[:, leaders], u), share.capacity) for share in shares]
     items = _items(problem, unit, devices, slots)
     team = [min(pipeline.replicas, len(members)) for members in devices]
     times = [amounts["computing"][amounts["allowed"]], pipeline.launch, *(np.array(item.ticks) for item in items)]

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, csr, inverse
 from placeopt.model.problem import Problem
 from placeopt.model.stages import rules
 
-from .._shared.amounts import amounts_of, csr, moved, separated, terms_of, touching
+from .._shared.amounts import amounts_of, moved, separated, terms_of, touching
 from .._shared.contraction import Nodes
 
 
@@ -103,10 +103,8 @@ def _first_to_last(problem: Problem) -> Int:
 
     Groups may depend on each other in circles; these pairs do not.
     """
-    rank = np.empty(problem.n_tasks, dtype=np.int64)
-    rank[problem.order] = np.arange(problem.n_tasks)
-    first = np.full(problem.n_groups, problem.n_tasks)
-    np.minimum.at(first, problem.group, rank)
+    rank = inverse(problem.order)
+    first = by_index(np.minimum, problem.group, rank, problem.n_groups, problem.n_tasks)
     a, b = problem.group[problem.edge_source], problem.group[problem.edge_target]
     turned = first[a] > first[b]
     pairs: Int = np.stack((np.where(turned, b, a), np.where(turned, a, b)), axis=1)[a != b]

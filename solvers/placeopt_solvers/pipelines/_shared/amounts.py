@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, csr
 from placeopt.model.problem import Problem
 from placeopt.model.stages import backward, forward_in_training, rules
 
@@ -52,9 +52,7 @@ def amounts_of(problem: Problem, unit: Int, devices: Int) -> dict[str, Any]:
     behind, trained = backward(problem), forward_in_training(problem)
 
     def sums(amounts: Int) -> Int:
-        found = np.zeros((k, *amounts.shape[1:]), dtype=np.int64)
-        np.add.at(found, unit, amounts)
-        return found
+        return by_index(np.add, unit, amounts, k)
 
     allowed = np.ones((k, len(devices)), dtype=np.bool_)
     np.logical_and.at(allowed, unit, problem.feasible[:, devices])
@@ -107,13 +105,6 @@ def moved(problem: Problem, unit: Int) -> tuple[Int, Int, Bool]:
     entering = np.zeros(len(consumers), dtype=np.bool_)
     entering[place.reshape(-1)[forward_in_training(problem)[target[between]]]] = True
     return between[first], consumers, entering
-
-
-def csr(size: int, pairs: Int) -> tuple[Int, Int]:
-    """Return distinct pairs by their first number: start (size + 1,) and the second numbers."""
-    distinct = np.unique(pairs, axis=0)
-    start = np.searchsorted(distinct[:, 0], np.arange(size + 1)).astype(np.int64)
-    return start, np.ascontiguousarray(distinct[:, 1])
 
 
 def touching(k: int, producer: Int, consumers: Int) -> tuple[Int, Int]:

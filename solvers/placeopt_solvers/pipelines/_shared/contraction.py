@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, csr
 from placeopt.model.problem import Problem, devices_by_class, transfer_ticks
 from placeopt.model.stages import backward, rules
 
-from .amounts import Amounts, amounts_of, csr, moved
+from .amounts import Amounts, amounts_of, moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,10 +148,8 @@ def _reachable(size: int, a: Int, b: Int) -> list[int]:
     """For each node, the bits of all nodes that paths lead to, itself included."""
     component = _components(size, a, b)
     k = int(component.max(initial=-1)) + 1
-    pairs = np.unique(np.stack((component[a], component[b]), axis=1), axis=0)
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    start = np.searchsorted(pairs[:, 0], np.arange(k + 1)).astype(np.int64)
-    target = np.ascontiguousarray(pairs[:, 1])
+    pairs = np.stack((component[a], component[b]), axis=1)
+    start, target = csr(k, pairs[pairs[:, 0] != pairs[:, 1]])
     order = engine.topological_order(start, target)
     below = [0] * k
     for node, c in enumerate(component.tolist()):
