@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.allocation.problem import Buffers
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 
 LEVELS = 64
 """Alignments for which the bound is computed, at most."""
@@ -49,8 +49,7 @@ def height_bound(problem: Buffers) -> HeightBound:
 def live_sums(lower: Int, upper: Int, amount: Int) -> tuple[Int, Int]:
     """Return the times at which something begins or ends, and the sums of the amounts that are live from there on."""
     times, place = np.unique(np.concatenate([lower, upper]), return_inverse=True)
-    change = np.zeros(len(times), dtype=np.int64)
-    np.add.at(change, place, np.concatenate([amount, -amount]))
+    change = by_index(np.add, place, np.concatenate([amount, -amount]), len(times))
     return times, np.cumsum(change)
 
 

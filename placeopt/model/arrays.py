@@ -28,6 +28,27 @@ LONGEST = 10**9
 """The largest time limit; engines count nanoseconds in 64 bits."""
 
 
+def by_index(combine: np.ufunc, index: Int, values: Any, size: int, start: int = 0) -> Int:
+    """(size, ...) the values (k, ...) combined with `start` by their index (k,), such as sums of np.add."""
+    found = np.full((size, *np.shape(values)[1:]), start, dtype=np.int64)
+    combine.at(found, index, values)
+    return found
+
+
+def inverse(permutation: Int) -> Int:
+    """(n,) the position of each index in a permutation (n,)."""
+    position = np.empty_like(permutation)
+    position[permutation] = np.arange(len(permutation))
+    return position
+
+
+def csr(size: int, pairs: Int) -> tuple[Int, Int]:
+    """Distinct pairs (p, 2) by their first number, as CSR: start (size + 1,) and the second numbers."""
+    distinct = np.unique(pairs, axis=0)
+    start = np.searchsorted(distinct[:, 0], np.arange(size + 1)).astype(np.int64)
+    return start, np.ascontiguousarray(distinct[:, 1])
+
+
 def whole_numbers(
     name: str,
     values: Any,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.memory import freed_at
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import BUFFERS, Schedule, arrivals, durations
@@ -59,9 +59,8 @@ def memory_heights(problem: Problem, schedule: Schedule) -> Int | None:
     """(m,) largest end of a live buffer on each device, in bytes; None without offsets."""
     if schedule.offsets is None:
         return None
-    found, height = live_buffers(problem, schedule), np.zeros(problem.n_devices, dtype=np.int64)
-    np.maximum.at(height, found.device, found.low(schedule) + found.size)
-    return height
+    found = live_buffers(problem, schedule)
+    return by_index(np.maximum, found.device, found.low(schedule) + found.size, problem.n_devices)
 
 
 def shared_outputs(problem: Problem, schedule: Schedule) -> dict[int, tuple[int, int]]:

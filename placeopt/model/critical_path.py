@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, inverse
 from placeopt.model.memory import swap_times
 from placeopt.model.ports import port_uses
 from placeopt.model.problem import Problem
@@ -110,8 +110,7 @@ class _Walk:
         self.start: Int = np.concatenate((schedule.start, np.zeros(problem.n_edges, dtype=np.int64)))
         self.end: Int = np.concatenate((schedule.start + durations(problem, device), self.start[n:]))
         self.start[n + edges], self.end[n + edges] = sent, arrived
-        position = np.empty(n, dtype=np.int64)
-        position[problem.order] = np.arange(n)
+        position = inverse(problem.order)
         self._position = np.concatenate((position, position[problem.edge_source]))
         self._ready = np.concatenate((schedule.start, self.end[:n][problem.edge_source]))
         booked = edges[: 0 if schedule.transfers is None else len(edges)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.modes import memory_budget
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
@@ -43,8 +43,7 @@ def pipeline_memory(problem: Problem, device: Int, stages: Stages | None = None)
         sources = per_device(problem, device, problem.output * stored)
         carrier = edge_transfers(problem, device)
         entering = np.unique(carrier[(carrier >= 0) & trained[problem.edge_target]])
-        received = np.zeros(problem.n_devices, dtype=np.int64)
-        np.add.at(received, device[problem.edge_target[entering]], problem.payload[entering])
+        received = by_index(np.add, device[problem.edge_target[entering]], problem.payload[entering], problem.n_devices)
         again = stages.recompute != 0
         return np.asarray(fixed + np.where(again, kept * received + (kept - 1) * sources, (kept - 1) * outputs))
     return np.asarray(fixed + (kept - 1) * outputs)
@@ -80,8 +79,7 @@ def memory_profile(problem: Problem, schedule: Schedule, device: int, freed: Int
     times = np.concatenate(([0], start, start, end, freed[tasks]))
     changes = np.concatenate(([resident.sum()], scratch, output, -scratch, -output))
     ticks, position = np.unique(times, return_inverse=True)
-    steps = np.zeros(len(ticks), dtype=np.int64)
-    np.add.at(steps, position, changes)
+    steps = by_index(np.add, position, changes, len(ticks))
     return ticks, np.cumsum(steps)
 
 
@@ -98,8 +96,7 @@ def peak_memory(problem: Problem, schedule: Schedule) -> Int:
     level = np.cumsum(changes)  # each device's changes sum to zero, so its level starts at zero
     last = np.ones(len(ticks), dtype=np.bool_)
     last[:-1] = (ticks[1:] != ticks[:-1]) | (device[1:] != device[:-1])
-    peak = np.zeros(problem.n_devices, dtype=np.int64)
-    np.maximum.at(peak, device[last], level[last])
+    peak = by_index(np.maximum, device[last], level[last], problem.n_devices)
     return resident + peak
 
 
@@ -226,6 +223,4 @@ def earliest_starts(problem: Problem, device: Int) -> Int:
 
 def per_device(problem: Problem, device: Int, amounts: Int) -> Int:
     """(m,) sums of the amounts (n,) of the tasks on each device; `device` (n,) is a placement."""
-    total = np.zeros(problem.n_devices, dtype=np.int64)
-    np.add.at(total, device, amounts)
-    return total
+    return by_index(np.add, device, amounts, problem.n_devices)

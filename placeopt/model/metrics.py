@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.errors import counted
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.buffers import memory_heights
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
@@ -285,8 +285,7 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
     used = np.array([use.memory for use in uses], dtype=np.int64)
     tasks, devices = occupied_devices(problem, schedule)
     count = np.bincount(devices, minlength=problem.n_devices)
-    busy = np.zeros_like(count)
-    np.add.at(busy, devices, durations(problem, schedule.device)[tasks])
+    busy = by_index(np.add, devices, durations(problem, schedule.device)[tasks], problem.n_devices)
     if problem.pipeline is not None:
         busy = pipeline_loads(problem, schedule.device, schedule.stages).busiest
     found = []

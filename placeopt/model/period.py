@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.memory import per_device
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Stages, durations, edge_ticks, edge_transfers
@@ -74,8 +74,7 @@ def sends(problem: Problem, device: Int) -> tuple[Int, Int, Int]:
     place = np.full(problem.n_edges, -1, dtype=np.int64)
     _, first, inverse = np.unique(key[moving], return_index=True, return_inverse=True)
     place[moving] = inverse
-    longest = np.zeros(len(first), dtype=np.int64)
-    np.maximum.at(longest, inverse, ticks[moving])
+    longest = by_index(np.maximum, inverse, ticks[moving], len(first))
     return moving[first], longest, place
 
 
@@ -94,10 +93,9 @@ def loads(problem: Problem, device: Int, stages: Stages | None = None) -> Loads:
         recomputing = per_device(problem, device, again)
         synchronised = synchronisation(problem, device, stages)
     edge, ticks, _ = sends(problem, device)
-    sent, received = np.zeros((2, m), dtype=np.int64)
-    np.add.at(sent, device[problem.edge_source[edge]], ticks)
+    sent = by_index(np.add, device[problem.edge_source[edge]], ticks, m)
     transfers = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
-    np.add.at(received, device[problem.edge_target[transfers]], edge_ticks(problem, device)[transfers])
+    received = by_index(np.add, device[problem.edge_target[transfers]], edge_ticks(problem, device)[transfers], m)
     sent[pipeline.free_transfers] = 0
     received[pipeline.free_transfers] = 0
     busy = computing + launching + recomputing

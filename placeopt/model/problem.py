@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from placeopt.errors import UsageError, counted, listing, visible
-from placeopt.model.arrays import Bool, Int, choice
+from placeopt.model.arrays import Bool, Int, by_index, choice, csr
 from placeopt.model.layout import Layout
 from placeopt.model.members import Members, members_by_resource
 from placeopt.model.pipeline import Pipeline
@@ -607,9 +607,7 @@ def group_memory(problem: Problem) -> Int:
     """(g,) bytes of all tasks of each colocation group, under the `sum` memory model."""
     if problem.n_groups == problem.n_tasks:  # each task is a group, in order
         return problem.memory
-    memory = np.zeros(problem.n_groups, dtype=np.int64)
-    np.add.at(memory, problem.group, problem.memory)
-    return memory
+    return by_index(np.add, problem.group, problem.memory, problem.n_groups)
 
 
 def group_separation(problem: Problem) -> tuple[Int, Int]:
@@ -618,9 +616,7 @@ def group_separation(problem: Problem) -> tuple[Int, Int]:
     That includes k itself if two of its tasks must be apart.
     """
     both = np.concatenate((problem.separation, problem.separation[:, ::-1]))
-    pairs = np.unique(problem.group[both], axis=0)
-    start = np.searchsorted(pairs[:, 0], np.arange(problem.n_groups + 1)).astype(np.int64)
-    return start, np.ascontiguousarray(pairs[:, 1])
+    return csr(problem.n_groups, problem.group[both])
 
 
 def devices_by_class(problem: Problem) -> list[list[int]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import counted, visible
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.modes import memory_budget
 from placeopt.model.ports import channels
 from placeopt.model.problem import Problem
@@ -112,8 +112,7 @@ def _levels(amount: Int, start: Int, end: Int) -> tuple[Int, Int]:
     own = np.flatnonzero((amount > 0) & (start < end))
     times = np.concatenate(([0], start[own], end[own]))
     ticks, position = np.unique(times, return_inverse=True)
-    steps = np.zeros(len(ticks), dtype=np.int64)
-    np.add.at(steps, position, np.concatenate(([0], amount[own], -amount[own])))
+    steps = by_index(np.add, position, np.concatenate(([0], amount[own], -amount[own])), len(ticks))
     return ticks, np.cumsum(steps)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.errors import UsageError, counted, visible
-from placeopt.model.arrays import Int, abbreviated, whole_numbers
+from placeopt.model.arrays import Int, abbreviated, inverse, whole_numbers
 from placeopt.model.problem import UNLIMITED, Problem, check_problem
 
 BUFFERS = ("resident", "output", "scratch")
@@ -186,8 +186,7 @@ def sequence(problem: Problem, schedule: Schedule) -> Int:
 
     This is a topological order if no task starts before its inputs arrive.
     """
-    rank = np.empty(problem.n_tasks, dtype=np.int64)
-    rank[problem.order] = np.arange(problem.n_tasks)
+    rank = inverse(problem.order)
     end = schedule.start + durations(problem, schedule.device)
     return np.lexsort((rank, end, schedule.start)).astype(np.int64)
 

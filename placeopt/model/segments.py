@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int, freeze
+from placeopt.model.arrays import Int, freeze, inverse
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule, durations
@@ -139,8 +139,7 @@ def _sequence(problem: Problem, schedule: Schedule) -> Int:
         path_lengths(problem.order, problem.out_start, problem.edge_target, nothing, least)
         for least in (schedule.start, schedule.start + durations(problem, schedule.device))
     ]
-    rank = np.empty(problem.n_tasks, dtype=np.int64)
-    rank[problem.order] = np.arange(problem.n_tasks)
+    rank = inverse(problem.order)
     return np.lexsort((rank, earliest[1], earliest[0])).astype(np.int64)
 
 

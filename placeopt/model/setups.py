@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.arrays import Bool, Int, freeze, whole_numbers
+from placeopt.model.arrays import LARGEST, Bool, Int, by_index, freeze, whole_numbers
 from placeopt.model.members import Members
 from placeopt.model.rules import Rule
 
@@ -263,8 +263,7 @@ def detour(setups: Setups, duration: Int, feasible: Bool) -> Detour | None:
         places = np.flatnonzero(setups.station == d)
         lasting, at = np.nonzero(feasible[:, places] & (duration[:, places] > 0))
         families, own = np.unique(setups.family[lasting], return_inverse=True)
-        shortest = np.full(len(families), np.iinfo(np.int64).max)
-        np.minimum.at(shortest, own, duration[lasting, places[at]])
+        shortest = by_index(np.minimum, own, duration[lasting, places[at]], len(families), LARGEST)
         rows = np.append(families, setups.initial[d])  # the state at tick 0 is only the first
         table = setups.ticks[setups.kind[d]]
         found = _shorter(table[np.ix_(rows, families)], shortest)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.memory import used_memory
 from placeopt.model.modes import memory_capacity
 from placeopt.model.period import loads
@@ -91,8 +91,7 @@ def launch_text(problem: Problem, schedule: Schedule) -> str:
 def teams(problem: Problem, schedule: Schedule) -> list[list[int]]:
     """The devices with tasks, in the order of their first stages; each a list with its replicas after it."""
     rank = stage_ranks(problem, schedule)
-    first = np.full(problem.n_devices, problem.n_tasks, dtype=np.int64)
-    np.minimum.at(first, schedule.device, rank)
+    first = by_index(np.minimum, schedule.device, rank, problem.n_devices, problem.n_tasks)
     used = np.unique(schedule.device)
     leader = np.arange(problem.n_devices) if schedule.stages is None else schedule.stages.leader
     return [

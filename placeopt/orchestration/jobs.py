@@ -9,12 +9,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import faulthandler
-import json
 import os
 import pickle
-import signal
 import subprocess
-import sys
 import threading
 import time
 import traceback
@@ -27,6 +24,8 @@ from inspect import signature
 from typing import IO, Any, Literal
 from weakref import WeakSet
 
+from placeopt.bounding.engines.children import ending
+from placeopt.bounding.engines.children import start as start_child
 from placeopt.errors import ExecutionError, UsageError
 from placeopt.model.arrays import checked_number, checked_whole
 from placeopt.model.objective import Value
@@ -51,11 +50,6 @@ WATCH = 0.1
 
 LEAVING = 5.0
 """Seconds that the end of the program waits for each job, which it cancels."""
-
-# The process imports the same packages as this one.
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from placeopt.orchestration.jobs import serve; serve()"
-)
 
 
 class Job:
@@ -221,7 +215,7 @@ class ProcessJob(Job):
             self._arguments = pickle.dumps((problem, solver, options))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise UsageError(f"process=True: the arguments cannot be pickled: {error}; expected a thread") from error
-        self._process = Forked(serve) if forked else _process()
+        self._process = Forked(serve) if forked else start_child(f"from {__name__} import serve; serve()")
 
     def _solve(self) -> Result:
         commands, answers = self._process.stdin, self._process.stdout
@@ -253,8 +247,8 @@ class ProcessJob(Job):
             if self._exceeded:
                 most = size_text(self._max_memory or 0)
                 return ExecutionError(f"the process of the job needed more than {most} of main memory and was killed")
-            how = f"ended with exit code {code}" if code >= 0 else f"died of signal {-code}: {signal.strsignal(-code)}"
-            return ExecutionError(f"the process of the job {how}{' after cancel()' * self._cancelled.is_set()}")
+            asked = self._cancelled.is_set()
+            return ExecutionError(f"the process of the job {ending(code, killed=asked)}{' after cancel()' * asked}")
 
     def _stop(self, commands: IO[bytes]) -> None:
         """Once the job is cancelled or has ended, end its process."""
@@ -285,15 +279,6 @@ class ProcessJob(Job):
                         with suppress(psutil.Error):
                             member.kill()
                 time.sleep(WATCH)
-
-
-def _process() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, json.dumps(list(map(str, sys.path)))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,  # only this process handles Ctrl-C
-    )
 
 
 def start(

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.building import by_first_appearance
 from placeopt.model.graph import components, path_lengths
 from placeopt.model.levels import bottom_levels, comparable
@@ -132,9 +132,8 @@ def _without(problem: Problem, groups: engine.Unions, follows: Bool) -> Reductio
     """The problem without the tasks that follow others."""
     group = groups.parent[problem.group]
     kept, behind = np.flatnonzero(~follows), np.flatnonzero(follows)
-    lead = np.full(problem.n_tasks, problem.n_tasks)  # (g,) the first kept task of each group
-    np.minimum.at(lead, group[kept], kept)
-    leader = np.where(follows, lead[group], np.arange(problem.n_tasks))
+    n = problem.n_tasks
+    leader = np.where(follows, by_index(np.minimum, group[kept], kept, n, n)[group], np.arange(n))
     resident, output = problem.resident.copy(), problem.output.copy()
     np.add.at(resident, leader[behind], problem.memory[behind])
     relocation = problem.relocation.copy()

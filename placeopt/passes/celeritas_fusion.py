@@ -54,7 +54,7 @@ import numpy as np
 from pydantic import Field
 
 from placeopt import engine
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, csr
 from placeopt.model.levels import ORDERS, PARTS_OF_A_TICK, OrderName, cpd_topo, mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
@@ -146,9 +146,7 @@ def _led(problem: Problem, leader: Int) -> Problem:
     The other tasks may use all devices; where they cannot, they count with their longest duration.
     """
     n, tasks = problem.n_tasks, np.arange(problem.n_tasks)
-    memory, relocation = np.zeros(n, dtype=np.int64), np.zeros_like(problem.relocation)
-    np.add.at(memory, leader, problem.memory)
-    np.add.at(relocation, leader, problem.relocation)
+    memory, relocation = (by_index(np.add, leader, each, n) for each in (problem.memory, problem.relocation))
     leads = (leader == tasks)[:, None]
     longest = problem.duration.max(axis=1, keepdims=True, initial=0)
     nothing = np.zeros(n, dtype=np.int64)
@@ -208,9 +206,8 @@ def _breakpoints(
     The groups (n,) are the unions of `groups`. Tasks of two groups that `together` (n,) selects do not share a cluster.
     """
     ends = group[problem.separation]
-    apart = np.unique(np.concatenate((ends, ends[:, ::-1])), axis=0)
-    apart_start = np.searchsorted(apart[:, 0], np.arange(problem.n_groups + 1)).astype(np.int64)
-    low = groups.first_positions(order, group, problem.memory, apart_start, apart[:, 1].copy(), longest, most)
+    apart_start, apart = csr(problem.n_groups, np.concatenate((ends, ends[:, ::-1])))
+    low = groups.first_positions(order, group, problem.memory, apart_start, apart, longest, most)
     if together is not None:
         low[1:] = np.maximum(low[1:], _runs(group[order], together[order]))
     position = np.argsort(order)

@@ -37,7 +37,7 @@ import numpy as np
 
 from placeopt import engine
 from placeopt.errors import UsageError, counted
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import UNLIMITED, Problem, ratio_ceil
 from placeopt.model.schedule import Schedule
@@ -155,20 +155,16 @@ def _roles(problem: Problem, edges: Edges) -> _Roles:
 
 def _first(problem: Problem, mask: Bool) -> Int:
     """(g,) the first task of each group that the mask selects, n if there is none."""
-    first = np.full(problem.n_groups, problem.n_tasks, dtype=np.int64)
     some = np.flatnonzero(mask)
-    np.minimum.at(first, problem.group[some], some)
-    return first
+    return by_index(np.minimum, problem.group[some], some, problem.n_groups, problem.n_tasks)
 
 
 def _adds_up(problem: Problem) -> Bool:
     """(g,), whether the energy of the whole group is the sum over its tasks, despite rounding."""
     if "energy" not in problem.objective.metrics:
         return np.ones(problem.n_groups, dtype=np.bool_)
-    shape = (problem.n_groups, problem.n_devices)
-    apart, whole = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    np.add.at(apart, problem.group, task_energy(problem))
-    np.add.at(whole, problem.group, problem.duration)
+    amounts = (task_energy(problem), problem.duration)
+    apart, whole = (by_index(np.add, problem.group, each, problem.n_groups) for each in amounts)
     together = ratio_ceil(whole, problem.power_num, problem.power_den)
     return np.asarray(((apart == together) | ~problem.group_feasible()).all(axis=1))
 
@@ -195,8 +191,7 @@ def _joined(problem: Problem, edges: Edges, roles: _Roles) -> Edges:
     own = np.where(edges.shared | _proportional(problem), 0, 1 + np.arange(len(source)))
     key = np.stack((edges.source, edges.target, edges.shared.astype(np.int64), own))
     _, first, inverse = np.unique(key, axis=1, return_index=True, return_inverse=True)
-    payload = np.zeros(len(first), dtype=np.int64)
-    np.add.at(payload, inverse.reshape(-1), edges.payload)
+    payload = by_index(np.add, inverse.reshape(-1), edges.payload, len(first))
     payload = np.where(edges.shared[first], edges.payload[first], payload)
     return Edges(edges.source[first], edges.target[first], payload, edges.shared[first], edges.origin[first])
 
@@ -211,6 +206,4 @@ def _proportional(problem: Problem) -> bool:
 
 def _gathered(main: Int, amounts: Int) -> Int:
     """Amounts (n, ...) added up at the main task of each group."""
-    total = np.zeros_like(amounts)
-    np.add.at(total, main, amounts)
-    return total
+    return by_index(np.add, main, amounts, len(amounts))

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem, group_memory
 from placeopt.model.schedule import Schedule, durations
@@ -222,8 +222,7 @@ def _edges(problem: Problem, label: Int, count: int) -> tuple[Int, Int, Int, Boo
         shared = shared & (_sharer(problem, label, count, source[shared])[label[source]] == source)
     key = (label[source] * count + target) * 2 + shared
     kinds, inverse = np.unique(key, return_inverse=True)
-    total = np.zeros(len(kinds), dtype=np.int64)
-    np.add.at(total, inverse, payload)
+    total = by_index(np.add, inverse, payload, len(kinds))
     return kinds // 2 // count, kinds // 2 % count, total, (kinds % 2).astype(np.bool_)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from placeopt import engine
 from placeopt.errors import counted
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.graph import path_lengths
 from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
@@ -62,14 +62,12 @@ class ForcedDevices:
 def _allowed(problem: Problem) -> Bool:
     """(g, m), whether the rules allow the device for the group."""
     allowed = problem.group_feasible()
-    held = np.zeros(problem.n_groups, dtype=np.int64)
-    np.add.at(held, problem.group, problem.memory if problem.memory_model == "sum" else problem.resident)
+    memory = problem.memory if problem.memory_model == "sum" else problem.resident
+    held = by_index(np.add, problem.group, memory, problem.n_groups)
     need = np.repeat(held[:, None], problem.n_devices, axis=1)
     if problem.memory_model == "peak":
         running = np.where(problem.duration > 0, (problem.output + problem.scratch)[:, None], 0)
-        most = np.zeros_like(need)
-        np.maximum.at(most, problem.group, running)
-        need += most
+        need += by_index(np.maximum, problem.group, running, problem.n_groups)
     allowed &= need <= problem.capacity
     partners = _partners(problem)
     while True:
@@ -77,8 +75,7 @@ def _allowed(problem: Problem) -> Bool:
         allowed = allowed & ~_late(problem, allowed)
         _part(allowed, partners)
         fixed = allowed.sum(axis=1) == 1
-        taken = np.zeros(problem.n_devices, dtype=np.int64)
-        np.add.at(taken, allowed.argmax(axis=1)[fixed], held[fixed])
+        taken = by_index(np.add, allowed.argmax(axis=1)[fixed], held[fixed], problem.n_devices)
         allowed &= fixed[:, None] | (need <= problem.capacity - taken)
         if np.array_equal(allowed, before):
             return allowed

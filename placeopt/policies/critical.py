@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, inverse
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
 
@@ -24,10 +24,8 @@ class CriticalPaths:
     """Finds the critical paths of executions of one problem."""
 
     def __init__(self, problem: Problem) -> None:
-        n = problem.n_tasks
         self._problem = problem
-        self._position = np.empty(n, dtype=np.int64)
-        self._position[problem.order] = np.arange(n)
+        self._position = inverse(problem.order)
 
     def links(self, device: Int, start: Int, end: Int) -> Links:
         """The tasks of each device, if they start and end at these ticks; ties in topological order."""

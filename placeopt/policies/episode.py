@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.arrays import Int, freeze
+from placeopt.model.arrays import Int, by_index, freeze
 from placeopt.model.problem import Objective, Problem, group_memory
 from placeopt.policies.simulator import Run, Simulator
 from placeopt.policies.state import Policy, Space, State, Step
@@ -183,8 +183,7 @@ def random_placement(problem: Problem, rng: Generator) -> Int:
     left, right = problem.group[problem.separation].T if len(problem.separation) else (np.empty(0, np.int64),) * 2
     for _ in range(TRIES):
         home = np.array([devices[rng.integers(len(devices))] for devices in options], dtype=np.int64)
-        used = np.zeros(problem.n_devices, dtype=np.int64)
-        np.add.at(used, home, memory)
+        used = by_index(np.add, home, memory, problem.n_devices)
         if (used <= problem.capacity).all() and (home[left] != home[right]).all():
             device = home[problem.group]
             device.flags.writeable = False

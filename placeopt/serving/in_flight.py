@@ -25,7 +25,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.serving.flow import best_flow, largest_flow
 from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, node_rates, ways_of
 from placeopt.serving.prefill import most_token_time
@@ -147,8 +147,7 @@ def decoding_flow(problem: Serving, plan: ServingPlan) -> tuple[Int, Int]:
     chosen = (w == COORDINATOR) | (plan.begin[w] >= first)
     edges = np.stack([np.where(plan.begin[u] < first, COORDINATOR, u), w], axis=1)[chosen]
     edges, place = np.unique(edges, axis=0, return_inverse=True)
-    flow = np.zeros(len(edges), dtype=np.int64)
-    np.add.at(flow, place.reshape(-1), plan.flow[chosen])
+    flow = by_index(np.add, place.reshape(-1), plan.flow[chosen], len(edges))
     return edges, flow
 
 

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from placeopt import engine
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import LARGEST, Int, by_index, inverse
 from placeopt.model.period import loads, sends
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import (
@@ -92,9 +92,8 @@ class Operations:
             start[self.receive[table.edge]] = table.start
             start[self.send[table.edge]] = table.start if table.sent is None else table.sent
         launched = np.flatnonzero(self.launch >= 0)
-        first = np.full(len(start), np.iinfo(np.int64).max)
-        np.minimum.at(first, self.launch[launched], schedule.start[launched])
-        rows = np.unique(self.launch[launched])
+        at = self.launch[launched]
+        first, rows = by_index(np.minimum, at, schedule.start[launched], len(start), LARGEST), np.unique(at)
         start[rows] = first[rows] - self.ticks[rows]
         if schedule.stages is not None:
             teams = np.flatnonzero(self.synchronise >= 0)
@@ -362,8 +361,7 @@ def _topological(problem: Problem, order: ArrayLike | None) -> list[int]:
         a, b = problem.in_start[i], problem.in_start[i + 1]
         if b > a:
             key[i] = max(key[i], key[problem.edge_source[problem.in_edge[a:b]]].max())
-    rank = np.empty(problem.n_tasks, dtype=np.int64)
-    rank[problem.order] = np.arange(problem.n_tasks)
+    rank = inverse(problem.order)
     return [int(i) for i in np.lexsort((rank, key))]
 
 
@@ -574,8 +572,7 @@ def repeated(problem: Problem, schedule: Schedule) -> Schedule:
     best = schedule if holds(problem, schedule) else None
     order = sequence(problem, schedule)
     while True:
-        rank = np.empty(problem.n_tasks, dtype=np.int64)
-        rank[order] = np.arange(problem.n_tasks)
+        rank = inverse(order)
         found = periodic_schedule(problem, device, schedule.stages, rank)
         if best is not None and makespan(problem, best) <= makespan(problem, found):
             return best

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placeopt import engine
 from placeopt.errors import UsageError, listing, suggestion
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, inverse
 from placeopt.model.native import native
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule, Transfers, check_devices, check_schedule, check_types, edge_transfers
@@ -66,11 +66,11 @@ class Run:
             numbers = checked_numbers("priority", priority, problem.n_tasks)
             # Sort backwards and reverse: the highest first, ties by lower index.
             by_priority = problem.n_tasks - 1 - np.argsort(numbers[::-1], kind="stable")[::-1]
-            self.simulation.set_rank(_inverse(by_priority))
+            self.simulation.set_rank(inverse(by_priority))
         elif order is not None:
             self.code = ORDER
             numbers = checked_numbers("order", order, problem.n_tasks)
-            self.set_sequence(np.lexsort((_inverse(problem.order), numbers)))
+            self.set_sequence(np.lexsort((inverse(problem.order), numbers)))
 
     def follow(self, schedule: Schedule) -> None:
         """Let devices and ports serve tasks and transfers in the order of a schedule."""
@@ -168,7 +168,7 @@ class Run:
         keys = start, end, move, move + self.simulation.edge_ticks
         start, end, move, move_end = engine.raise_keys(native(problem), representative, *keys)
         moves = np.flatnonzero(representative == np.arange(problem.n_edges))
-        position = _inverse(problem.order)
+        position = inverse(problem.order)
         # The sort is stable: a task comes before its own transfers at the same tick.
         ties = np.concatenate((position, position[problem.edge_source[moves]]))
         by_key = np.lexsort((ties, np.concatenate((end, move_end[moves])), np.concatenate((start, move[moves]))))
@@ -204,13 +204,6 @@ def prepared_run(
     else:
         run.prepare(discipline or "order", priority, order)
     return run
-
-
-def _inverse(permutation: Int) -> Int:
-    """The position of each index in a permutation."""
-    position = np.empty_like(permutation)
-    position[permutation] = np.arange(len(permutation))
-    return position
 
 
 def checked_placement(problem: Problem, device: Sequence[int] | Int) -> Int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.errors import counted, visible
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.metrics import ccr
 from placeopt.model.modes import homes, memory_capacity, own_devices
 from placeopt.model.notebook import grid_table
@@ -141,13 +141,11 @@ def task_traffic(problem: Problem, device: Int) -> tuple[Int, Int]:
     A transfer that serves several consumers counts once for the producer and once for each consumer. Between modes of
     one device, nothing moves.
     """
-    carrier, home = edge_transfers(problem, device), homes(problem)[device]
-    sent, received = np.zeros((2, problem.n_tasks), dtype=np.int64)
+    carrier, home, n = edge_transfers(problem, device), homes(problem)[device], problem.n_tasks
     moved = (carrier >= 0) & (home[problem.edge_source] != home[problem.edge_target])
     first = moved & (carrier == np.arange(problem.n_edges))
-    np.add.at(sent, problem.edge_source[first], problem.payload[first])
-    np.add.at(received, problem.edge_target[moved], problem.payload[moved])
-    return sent, received
+    sent = by_index(np.add, problem.edge_source[first], problem.payload[first], n)
+    return sent, by_index(np.add, problem.edge_target[moved], problem.payload[moved], n)
 
 
 def change_text(before: dict[str, int], after: dict[str, int]) -> str:

@@ -106,8 +106,8 @@ def test_an_idle_process_serves_the_next_run() -> None:
     run(knapsack())
     (second,) = process._idle
     assert first is second
-    first._process.kill()
-    first._process.wait()
+    first.child.process.kill()
+    first.child.process.wait()
     assert run(knapsack()).status == "optimal"
     assert first not in process._idle
 

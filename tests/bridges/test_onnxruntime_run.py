@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from commandline import run  # noqa: E402
 from onnx_cases import hand_made, inputs_of, light_model, problem_of  # noqa: E402
 from trace_format import breaches  # noqa: E402
 
+from placeopt.bounding.engines.children import Child  # noqa: E402
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
 from placeopt.bridges.profiling import TransferModel  # noqa: E402
@@ -502,7 +504,7 @@ def test_a_pool_leaves_no_process(tmp_path: Path) -> None:
     with Pool(copies(tmp_path), tmp_path, Settings()) as pool:
         pool.run()
         assert pool.outputs()["z"].tolist() == [1, 2]
-        pids = [process.pid for process in pool._processes]
+        pids = [child.process.pid for child in pool._children]
         assert all(psutil.pid_exists(pid) for pid in pids)
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
@@ -511,8 +513,8 @@ def test_a_pool_leaves_no_process(tmp_path: Path) -> None:
 def test_a_worker_that_dies_is_an_error(killed: int, tmp_path: Path) -> None:
     with Pool(copies(tmp_path), tmp_path, Settings(timeout=60)) as pool:
         pool.run()
-        os.kill(pool._processes[killed].pid, signal.SIGKILL)
-        message = f"worker of {('left', 'right')[killed]}: the process has ended with SIGKILL"
+        os.kill(pool._children[killed].process.pid, signal.SIGKILL)
+        message = f"worker of {('left', 'right')[killed]}: the process died of SIGKILL"
         with pytest.raises(po.ExecutionError, match=message):
             pool.run()
 
@@ -520,18 +522,18 @@ def test_a_worker_that_dies_is_an_error(killed: int, tmp_path: Path) -> None:
 def test_a_worker_that_dies_while_it_answers_is_an_error(tmp_path: Path) -> None:
     pool = Pool(copies(tmp_path), tmp_path, Settings(timeout=60))
     pool._log(0).write_text("")
-    script = "import os, sys; sys.stdout.write('[1, 2'); sys.stdout.flush(); os.kill(os.getpid(), 9)"
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
-        pool._processes.append(process)
-        pool._listen(0, process)
-        with pytest.raises(po.ExecutionError, match="worker of left: the process has ended with SIGKILL"):
-            pool._answers()
+    script = tmp_path / "torn.py"
+    script.write_text("import os, sys; sys.stdout.write('[1, 2'); sys.stdout.flush(); os.kill(os.getpid(), 9)")
+    pool._children.append(Child(script, partial(pool._hear, 0)))
+    with pytest.raises(po.ExecutionError, match=r"worker of left: the process died of SIGKILL \(out of memory\?\)"):
+        pool._answers()
+    pool._close()
 
 
 def test_a_worker_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     with Pool(copies(tmp_path), tmp_path, Settings()) as pool:
         pool._timeout = 1.0
-        os.kill(pool._processes[1].pid, signal.SIGSTOP)
+        os.kill(pool._children[1].process.pid, signal.SIGSTOP)
         with pytest.raises(
             po.ExecutionError,
             match=r"no answer within 1 s from the worker of right; a longer timeout \(--timeout\) may help",

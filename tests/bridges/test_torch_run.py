@@ -141,10 +141,10 @@ def test_tensors_travel_through_gloo(tmp_path: Path) -> None:
     with Pool(jobs, tmp_path, Settings(runtime="torch")) as pool:
         pool.run()
         found = pool.outputs()
-        os.kill(pool._processes[0].pid, signal.SIGKILL)
-        with pytest.raises(po.ExecutionError, match="worker of left: the process has ended with SIGKILL"):
+        os.kill(pool._children[0].process.pid, signal.SIGKILL)
+        with pytest.raises(po.ExecutionError, match="worker of left: the process died of SIGKILL"):
             pool.run()
-        pids = [process.pid for process in pool._processes]
+        pids = [child.process.pid for child in pool._children]
     assert not any(psutil.pid_exists(pid) for pid in pids)
     for k, value in enumerate(values):
         assert found[f"z{k}"].shape == tuple(value.shape)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import placeopt as po
+from placeopt.model.arrays import by_index, csr, inverse
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.simulation import make_evaluator, retime, simulate, simulate_noisy
@@ -270,3 +271,20 @@ def test_stages_of_no_task_or_device_are_refused(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     with pytest.raises(po.UsageError, match=f"^{name}: (has shape|device 2 does not exist)"):
         po.plan_document(diamond(), po.Schedule([0] * 4, [0] * 4, None, po.Stages(**(right | wrong))))
+
+
+def test_values_are_combined_by_their_index() -> None:
+    index, values = np.array([2, 0, 2]), np.array([[1, 10], [2, 20], [3, 30]])
+    assert by_index(np.add, index, values, 3).tolist() == [[2, 20], [0, 0], [4, 40]]
+    assert by_index(np.minimum, index, values[:, 0], 3, 7).tolist() == [2, 7, 1]
+    assert by_index(np.add, index, 1, 4).tolist() == [1, 0, 2, 0]
+
+
+def test_an_inverse_permutation_holds_positions() -> None:
+    assert inverse(np.array([2, 0, 1])).tolist() == [1, 2, 0]
+
+
+def test_pairs_become_distinct_sorted_rows() -> None:
+    start, other = csr(4, np.array([[2, 1], [0, 3], [2, 0], [2, 1]]))
+    assert (start.tolist(), other.tolist()) == ([0, 1, 1, 3, 3], [3, 0, 1])
+    assert [each.tolist() for each in csr(2, np.zeros((0, 2), dtype=np.int64))] == [[0, 0, 0], []]

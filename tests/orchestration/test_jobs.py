@@ -213,14 +213,14 @@ class TestProcesses:
         job = begun(process=process)
         assert isinstance(job, jobs.ProcessJob)
         os.kill(job._process.pid, signal.SIGKILL)
-        with pytest.raises(po.ExecutionError, match=r"^the process of the job died of signal 9: Killed$"):
+        with pytest.raises(po.ExecutionError, match=r"^the process of the job died of SIGKILL \(out of memory\?\)$"):
             job.wait(60)
 
     def test_a_solver_that_does_not_stop(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(jobs, "GRACE", 0.1)
         job = begun("hang", process=True)
         job.cancel()
-        with pytest.raises(po.ExecutionError, match=r"died of signal 9: Killed after cancel\(\)$"):
+        with pytest.raises(po.ExecutionError, match=r"died of SIGKILL after cancel\(\)$"):
             job.wait(60)
 
     def test_it_needs_too_much_memory(self) -> None:

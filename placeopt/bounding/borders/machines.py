@@ -20,7 +20,7 @@ import numpy as np
 from placeopt.bounding.engines.linear_program import BITS, LinearProgram
 from placeopt.bounding.engines.mathopt import mathopt_model, run_glop
 from placeopt.engine import StoppedError
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.problem import Problem
 
 MOST = 500_000
@@ -46,8 +46,7 @@ def machine_load(problem: Problem, seconds: float | None, should_stop: Callable[
 
     def by_group(amounts: Int) -> Int:
         """What the groups take of amounts (n, m), by column."""
-        total = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
-        np.add.at(total, problem.group, amounts)
+        total = by_index(np.add, problem.group, amounts, problem.n_groups)
         return np.asarray(total[group, device])
 
     ticks, on, resources = by_group(problem.duration), pipeline.occupied, problem.resources

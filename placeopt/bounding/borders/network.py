@@ -9,7 +9,7 @@ import numpy as np
 from ortools.graph.python import max_flow
 
 from placeopt.bounding.quick.classes import Classes
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, csr
 from placeopt.model.problem import Problem
 
 LARGEST = 1 << 60
@@ -37,15 +37,8 @@ def items_of(problem: Problem) -> Items:
     between = np.flatnonzero(source != target)
     key = np.where(problem.shared, problem.edge_source, problem.n_tasks + np.arange(problem.n_edges))[between]
     _, first, item = np.unique(key, return_index=True, return_inverse=True)
-    payload = np.full(len(first), np.iinfo(np.int64).max)
-    np.minimum.at(payload, item, problem.payload[between])
-    pairs = np.unique(np.stack((item, target[between]), axis=1), axis=0).astype(np.int64)
-    return Items(
-        producer=source[between[first]],
-        payload=payload,
-        start=np.searchsorted(pairs[:, 0], np.arange(len(first) + 1)).astype(np.int64),
-        consumer=np.ascontiguousarray(pairs[:, 1]),
-    )
+    payload = by_index(np.minimum, item, problem.payload[between], len(first), np.iinfo(np.int64).max)
+    return Items(source[between[first]], payload, *csr(len(first), np.stack((item, target[between]), axis=1)))
 
 
 def least_ticks(classes: Classes, items: Items, c: int) -> Int:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.engine import StoppedError
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 
 BITS = 80
 """Multipliers are rounded to multiples of 2^-BITS, which is fine enough for rows with numbers up to 2^40."""
@@ -111,7 +111,6 @@ class LinearProgram:
 def row(columns: Sequence[int] | Int, coefficients: Sequence[int] | Int, low: int, *, equation: bool = False) -> Row:
     """Return a constraint in which the coefficients of each column are added up."""
     named, places = np.unique(np.asarray(columns, dtype=np.int64), return_inverse=True)
-    total = np.zeros(len(named), dtype=np.int64)
-    np.add.at(total, places, np.asarray(coefficients, dtype=np.int64))
+    total = by_index(np.add, places, np.asarray(coefficients, dtype=np.int64), len(named))
     kept = total != 0
     return Row(named[kept], total[kept], low, equation)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.bounding.quick.classes import Classes, device_sets
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.graph import components
 from placeopt.model.problem import transfer_ticks
 
@@ -66,10 +66,8 @@ def unavoidable_cost(classes: Classes, tariff: TransferCost) -> int:
     forced = np.flatnonzero(_forced(classes))
     charge = _charges(classes, tariff, forced)
     shared = problem.shared[forced]
-    least = np.zeros(count, dtype=np.int64)
-    np.add.at(least, by_edge[forced[~shared]], charge[~shared])
-    dearest = np.zeros(problem.n_tasks, dtype=np.int64)
-    np.maximum.at(dearest, problem.edge_source[forced[shared]], charge[shared])
+    least = by_index(np.add, by_edge[forced[~shared]], charge[~shared], count)
+    dearest = by_index(np.maximum, problem.edge_source[forced[shared]], charge[shared], problem.n_tasks)
     np.add.at(least, component[problem.group], dearest)
 
     cuts = _devices_needed(classes, component, count) - 1
@@ -79,8 +77,7 @@ def unavoidable_cost(classes: Classes, tariff: TransferCost) -> int:
     owner = by_edge[crossing][order]
     rank = np.arange(len(owner)) - np.searchsorted(owner, owner)
     among = rank < cuts[owner]
-    split = np.zeros(count, dtype=np.int64)
-    np.add.at(split, owner[among], price[order][among])
+    split = by_index(np.add, owner[among], price[order][among], count)
     return int(np.maximum(least, split).sum())
 
 

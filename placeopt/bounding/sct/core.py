@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from placeopt import engine
 from placeopt.bounding.sct.program import SctProgram
-from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.arrays import Bool, Float, Int, by_index, inverse
 
 GONE, FREE = -1, -2
 """In place of an edge index: the edge was removed with y = 0, or with y = 1."""
@@ -186,8 +186,7 @@ def contracted(core: Core) -> tuple[Core, Int]:
     hop = np.where(before >= 0, before, np.arange(n))
     while (hop[hop] != hop).any():  # to the first task of each chain
         hop = hop[hop]
-    length = np.zeros(n, dtype=np.int64)
-    np.add.at(length, hop, core.length)
+    length = by_index(np.add, hop, core.length, n)
     np.add.at(length, hop[member], core.fixed[series])
     # Edges out of a chain start at its last task. The chain takes that task's index: sources stay before targets.
     last = np.arange(n)
@@ -204,8 +203,7 @@ def contracted(core: Core) -> tuple[Core, Int]:
 def _sorted_by_ends(core: Core) -> tuple[Core, Int]:
     """The core with its edges sorted by both ends, and (e,) the new index of each edge."""
     order = np.argsort(core.source * core.n_tasks + core.target, kind="stable")
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
+    number = inverse(order)
     return with_edges(core, order), number
 
 
@@ -276,8 +274,7 @@ def _each(edge: Int, end: Int, task: Int, size: Int) -> Int | None:
     kinds = int(edge.max()) + 1
     pairs, number = np.unique(edge * len(task) + end, return_counts=True)
     of = pairs // len(task)
-    most = np.zeros(kinds, dtype=np.int64)
-    np.maximum.at(most, of, number)
+    most = by_index(np.maximum, of, number, kinds)
     members = np.bincount(of, minlength=kinds)
     sample = np.unique(edge, return_index=True)[1]
     if (number != most[of]).any() or (members != size[task[end[sample]]]).any():

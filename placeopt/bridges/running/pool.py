@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import queue
-import signal
 import socket
 import subprocess
-import sys
-import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from placeopt.bounding.engines.children import Child, ending
 from placeopt.bounding.engines.signals import ended_with_us
 from placeopt.errors import ExecutionError, UsageError, visible
 from placeopt.model.arrays import Float
@@ -120,7 +118,6 @@ class Pool:
         self._common = {
             **asdict(settings),
             "profile": profile,
-            "path": sys.path,
             "folder": str(folder.resolve()),
             "workers": len(jobs),
             "own_cores": _apart([job.cores for job in jobs]),
@@ -129,8 +126,7 @@ class Pool:
         }
         self._inherits = settings.runtime == "onnxruntime"
         self._timeout = settings.timeout
-        self._processes: list[subprocess.Popen[str]] = []
-        self._listeners: list[threading.Thread] = []
+        self._children: list[Child] = []
         self._messages: queue.Queue[tuple[int, dict[str, Any] | None]] = queue.Queue()
 
     def __enter__(self) -> Pool:
@@ -178,19 +174,8 @@ class Pool:
                 peers = {peer: end.fileno() for (owner, peer), end in ends.items() if owner == index}
                 inherited = list(peers.values()) if self._inherits else []
                 with open(self._log(index), "wb") as log:
-                    process = subprocess.Popen(
-                        [sys.executable, "-I", str(script)],
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        stderr=log,
-                        encoding="utf-8",
-                        pass_fds=inherited,
-                        start_new_session=True,  # Ctrl-C reaches only the process that waits
-                    )
-                self._processes.append(process)
-                listener = threading.Thread(target=self._listen, args=(index, process), daemon=True)
-                listener.start()
-                self._listeners.append(listener)
+                    child = Child(script, partial(self._hear, index), stderr=log, pass_fds=inherited)
+                self._children.append(child)
                 self._send(index, self._configuration(index, peers))
         self._answers()
 
@@ -222,19 +207,12 @@ class Pool:
     def _log(self, index: int) -> Path:
         return self._folder / f"worker-{self._common['rendezvous']}-{index}.log"
 
-    def _listen(self, index: int, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.endswith("\n"):  # else the process was killed while it wrote
-                self._messages.put((index, json.loads(line)))
-        self._messages.put((index, None))
+    def _hear(self, index: int, message: dict[str, Any] | None) -> None:
+        self._messages.put((index, message))
 
     def _send(self, index: int, message: Mapping[str, Any]) -> None:
-        stream = self._processes[index].stdin
-        assert stream is not None
         with contextlib.suppress(OSError):  # the process has ended, which `_answers` reports
-            stream.write(json.dumps(message) + "\n")
-            stream.flush()
+            self._children[index].send(message)
 
     def _all(self, commands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Send each worker its command and return their answers."""
@@ -270,30 +248,22 @@ class Pool:
 
     def _ended(self, index: int) -> str:
         """Return a message for a worker that has ended by itself."""
-        process = self._processes[index]
+        process = self._children[index].process
         try:
             code = process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
         ended_with_us(code, lambda: False)  # Slurm sends SIGTERM to all processes: this one raises soon, too
-        how = f"exit code {code}" if code >= 0 else _signal_name(-code)
         text = self._log(index).read_text(encoding="utf-8", errors="replace").strip()[-_LOG:]
-        hint = "; perhaps the machine has too little memory" if code == -signal.SIGKILL else ""
-        return f"{self._where(index, None)}: the process has ended with {how}{hint}" + (
-            f": {visible(text, _LOG)}" if text else ""
-        )
+        printed = f": {visible(text, _LOG)}" if text else ""
+        return f"{self._where(index, None)}: the process {ending(code)}{printed}"
 
     def _close(self) -> None:
-        for process in self._processes:
-            process.kill()
-        for process, listener in zip(self._processes, self._listeners, strict=False):
-            process.wait()
-            listener.join()
-            for pipe in (process.stdin, process.stdout):
-                assert pipe is not None
-                with contextlib.suppress(OSError):  # the process has not read all
-                    pipe.close()
+        for child in self._children:
+            child.process.kill()
+        for child in self._children:
+            child.close()
 
 
 class Turns:
@@ -320,10 +290,3 @@ def _apart(cores: Sequence[tuple[int, ...]]) -> bool:
     """Whether each process has cores that it shares with no other one."""
     every = [core for own in cores for core in own]
     return all(cores) and len(set(every)) == len(every)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -16,7 +16,7 @@ from placeopt.bridges.profiling.estimates import DIGITS
 from placeopt.bridges.profiling.measurements import fixed
 from placeopt.errors import UsageError, listing
 from placeopt.model import ports
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Float, Int, by_index
 from placeopt.model.building import build_problem
 from placeopt.model.period import period
 from placeopt.model.problem import BUSY, NANO, UNLIMITED, Problem
@@ -221,8 +221,7 @@ def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overh
     count, device = len(segments), segments.device
     ticks = np.array(overhead or [0] * problem.n_devices, dtype=np.int64)[device]
     np.add.at(ticks, segments.member, durations(problem, schedule.device))
-    release = np.zeros(count, dtype=np.int64)
-    np.maximum.at(release, segments.member, problem.release)
+    release = by_index(np.maximum, segments.member, problem.release, count)
     duration = np.zeros((count, problem.n_devices), dtype=np.int64)
     duration[np.arange(count), device] = ticks
     feasible = np.zeros((count, problem.n_devices), dtype=np.bool_)

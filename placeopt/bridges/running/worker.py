@@ -464,7 +464,7 @@ def main() -> None:
         channel.flush()
 
     config = json.loads(sys.stdin.readline())
-    sys.path[:] = config["path"]
+    sys.path[:] = json.loads(sys.argv[1])
     commands: queue.Queue[dict[str, Any]] = queue.Queue()
 
     def read() -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from placeopt.learning.graphs.views import Observation
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, inverse
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,7 @@ class Batch:
     def _levels(self, level: Int, sender: Int, receiver: Int) -> Levels:
         short = level.astype(np.int16) if level.max(initial=0) < 2**15 else level  # sorts in linear time
         node, edge = np.argsort(short, kind="stable"), np.argsort(short[receiver], kind="stable")
-        rank = np.empty_like(node)
-        rank[node] = np.arange(len(node))
+        rank = inverse(node)
         count = int(level.max(initial=0)) + 1
         node_bounds = np.searchsorted(level[node], np.arange(count + 1))
         edge_bounds = np.searchsorted(level[receiver[edge]], np.arange(count + 1))

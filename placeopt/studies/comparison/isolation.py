@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import selectors
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from placeopt.bounding.engines.children import ending, start
 from placeopt.bounding.engines.signals import ended_with_us
 from placeopt.protocol.remote import check_version
 from placeopt.studies.comparison.child import LENGTH
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import Record, Run, Status, check, check_point, read_line
-from placeopt.studies.comparison.supervisor import VARIABLE, kill_group, kill_marked
+from placeopt.studies.comparison.supervisor import VARIABLE, kill_group, kill_marked, main
 
 STARTING = 120.0
 """Time limit until the solver starts, in seconds: Python, imports, unpacking the problem."""
@@ -33,13 +31,6 @@ TICK = 0.1
 
 STDERR = 8000
 """Bytes of the last output of a run that are kept for its error message."""
-
-# The process imports the same packages as this one.
-_START = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from placeopt.studies.comparison.supervisor import main
-main()"""
 
 _OUTCOME = ("status", "message", "result", "slr", "peak_memory")
 
@@ -123,15 +114,8 @@ def run_job(
     check_version(job.version)
     born = time.monotonic()
     run = _Run(job, on_point)
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, json.dumps(list(map(str, sys.path)))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # only this process handles Ctrl-C
-        env=os.environ | {VARIABLE: job.tag},
-        bufsize=0,
-    )
+    begin, marked = f"from {main.__module__} import main; main()", os.environ | {VARIABLE: job.tag}
+    process = start(begin, stderr=subprocess.PIPE, env=marked, bufsize=0)
     try:
         late = _attend(process, run, born, should_stop)
     finally:
@@ -225,14 +209,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _death(code: int, stderr: str) -> str:
     """Describe how a process ended that reported no outcome."""
-    if code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = f"signal {-code}"
-        why = f"its process died of {name}" + (" (out of memory?)" if -code == signal.SIGKILL else "")
-    else:
-        why = f"its process ended with exit code {code}"
+    why = f"its process {ending(code)}"
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     current = next((number for number, line in enumerate(lines) if line.startswith("Current thread")), None)
     if current is not None and current + 1 < len(lines):  # output of faulthandler

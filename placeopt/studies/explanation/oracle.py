@@ -10,7 +10,7 @@ import numpy as np
 
 from placeopt.allocation.plans import place_schedule
 from placeopt.bounding.quick import prove_infeasible
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.orchestration.pipeline import solve
@@ -204,13 +204,11 @@ def repaired(problem: Problem, schedule: Schedule) -> Schedule | None:
     """
     allowed = problem.group_feasible()
     first = np.unique(problem.group, return_index=True)[1]
-    need = np.zeros(problem.n_groups, dtype=np.int64)
-    np.add.at(need, problem.group, problem.memory if problem.memory_model == "sum" else problem.resident)
+    memory = problem.memory if problem.memory_model == "sum" else problem.resident
+    need = by_index(np.add, problem.group, memory, problem.n_groups)
     place = schedule.device[first].copy()
-    used = np.zeros(problem.n_devices, dtype=np.int64)
-    groups = np.arange(problem.n_groups)
-    astray = ~allowed[groups, place]
-    np.add.at(used, place[~astray], need[~astray])
+    astray = ~allowed[np.arange(problem.n_groups), place]
+    used = by_index(np.add, place[~astray], need[~astray], problem.n_devices)
     for group in np.flatnonzero(astray)[np.argsort(-need[astray], kind="stable")].tolist():
         open_to = np.flatnonzero(allowed[group])
         if len(open_to) == 0:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Float, Int, by_index
 from placeopt.model.buffers import live_buffers
 from placeopt.model.memory import memory_profile
 from placeopt.model.problem import UNLIMITED, Problem
@@ -75,8 +75,7 @@ def draw_addresses(problem: Problem, schedule: Schedule, *, title: str = "") -> 
     """Draw the memory of each device of a schedule with offsets; of many devices, the fullest."""
     found = live_buffers(problem, schedule)
     low = found.low(schedule)
-    heights = np.zeros(problem.n_devices, dtype=np.int64)
-    np.maximum.at(heights, found.device, low + found.size)
+    heights = by_index(np.maximum, found.device, low + found.size, problem.n_devices)
     fullest = np.argsort(-heights, kind="stable")
     shown = sorted(int(d) for d in fullest[:PANELS] if heights[d]) or [0]
     more = int((heights > 0).sum()) - len(shown)

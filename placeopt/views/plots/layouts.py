@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import LARGEST, Float, Int, by_index
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import Problem
 
@@ -109,8 +109,7 @@ def layered_layout(problem: Problem) -> Layout:
 
 def _pulled(problem: Problem, layer: Int) -> Int:
     """Move tasks without producers to the layer before their first consumer, which shortens edges."""
-    first = np.full(problem.n_tasks, np.iinfo(np.int64).max)
-    np.minimum.at(first, problem.edge_source, layer[problem.edge_target])
+    first = by_index(np.minimum, problem.edge_source, layer[problem.edge_target], problem.n_tasks, LARGEST)
     free = (np.diff(problem.in_start) == 0) & (np.diff(problem.out_start) > 0)
     return np.where(free, first - 1, layer)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.arrays import Bool, Float, Int, by_index
 from placeopt.model.building import by_first_appearance
 from placeopt.model.problem import Problem, group_memory, group_separation
 
@@ -229,8 +229,8 @@ def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
     placements; if that fails too, a second search that places separated groups next to each other.
     """
     undecided = np.flatnonzero(groups.home < 0)
-    first_task = np.full(len(groups.home), problem.n_tasks, dtype=np.int64)
-    np.minimum.at(first_task, problem.group[problem.order], np.arange(problem.n_tasks))
+    n = problem.n_tasks
+    first_task = by_index(np.minimum, problem.group[problem.order], np.arange(n), len(groups.home), n)
     in_order = undecided[np.argsort(first_task[undecided], kind="stable")]
     falling = undecided[np.argsort(-groups.memory[undecided], kind="stable")]
     found = False

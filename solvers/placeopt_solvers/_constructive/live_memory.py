@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.memory import used_memory
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
@@ -45,9 +45,7 @@ class Tasks:
 
     def resident(self, n_groups: int) -> Int:
         """Return the resident bytes of each group (g,)."""
-        total = np.zeros(n_groups, dtype=np.int64)
-        np.add.at(total, self.unit, self.problem.resident)
-        return total
+        return by_index(np.add, self.unit, self.problem.resident, n_groups)
 
     def live(self, n_groups: int, sequence: Int) -> Live:
         """Return what the groups hold along a sequence of the placed problem's tasks."""
@@ -132,8 +130,7 @@ def packed(problem: Problem, groups: Groups, sequence: Int, home: Int) -> Iterat
     to the one with the most room when it is full. The second does so without these homes. The third takes groups by
     decreasing peak to the device with the most room. If no device can take a group, others are evicted.
     """
-    first = np.full(problem.n_groups, problem.n_tasks, dtype=np.int64)
-    np.minimum.at(first, problem.group[sequence], np.arange(problem.n_tasks))
+    first = by_index(np.minimum, problem.group[sequence], np.arange(problem.n_tasks), problem.n_groups, problem.n_tasks)
     falling = np.argsort(-(groups.live.peak + groups.memory), kind="stable")
     in_turn = np.argsort(first, kind="stable")
     ways = [(home, in_turn, True), (groups.home, in_turn, True), (groups.home, falling, False)]

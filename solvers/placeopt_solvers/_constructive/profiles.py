@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index, inverse
 
 WORDS = 2**25
 """Maximum number of numbers in the trees of all devices: 256 MiB."""
@@ -53,8 +53,7 @@ def make_live(
     `group`, `output` and `scratch` (n,) are those of the tasks.
     """
     n = len(sequence)
-    position = np.empty(n, dtype=np.int64)
-    position[sequence] = np.arange(n)
+    position = inverse(sequence)
     last = position.copy()
     np.maximum.at(last, edge_source, position[edge_target])
     shift = 0
@@ -76,16 +75,14 @@ def reserved(live: Live, group: Int, sequence: Int) -> Live:
     """
     n, g = len(sequence), len(live.peak)
     leaf = np.arange(n) * live.leaves // (1 << max(n - 1, 0).bit_length())
-    first, last = np.full(g, n), np.full(g, -1)
-    np.minimum.at(first, group[sequence], leaf)
-    np.maximum.at(last, group[sequence], leaf)
+    first = by_index(np.minimum, group[sequence], leaf, g, n)
+    last = by_index(np.maximum, group[sequence], leaf, g, -1)
     rows = [(np.repeat(np.arange(g), np.diff(live.row)), live.first, live.last, live.output, live.scratch)]
     for k in np.flatnonzero((last > first) & (np.diff(live.row) > 0)).tolist():
         own = slice(live.row[k], live.row[k + 1])
         begin, end, output, scratch = live.first[own], live.last[own] + 1, live.output[own], live.scratch[own]
         ends = np.unique(np.concatenate([begin, begin + 1, end, [first[k], last[k] + 1]]))
-        held = np.zeros(len(ends), dtype=np.int64)
-        np.add.at(held, np.searchsorted(ends, begin), output + scratch)
+        held = by_index(np.add, np.searchsorted(ends, begin), output + scratch, len(ends))
         np.subtract.at(held, np.searchsorted(ends, begin + 1), scratch)
         np.subtract.at(held, np.searchsorted(ends, end), output)
         missing = output.max() + scratch.max() - np.cumsum(held)
@@ -114,6 +111,4 @@ def _peaks(owner: Int, n_groups: int, first: Int, last: Int, output: Int, scratc
     change = np.concatenate([output, -output, scratch, -scratch])
     # What is freed at a position is freed first. After the last position of a group the sum is 0 again.
     order = np.lexsort((change, position, owner))
-    peak = np.zeros(n_groups, dtype=np.int64)
-    np.maximum.at(peak, owner[order], np.cumsum(change[order]))
-    return peak
+    return by_index(np.maximum, owner[order], np.cumsum(change[order]), n_groups)

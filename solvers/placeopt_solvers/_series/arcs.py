@@ -15,7 +15,7 @@ import numpy as np
 
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.paths import critical_path, windows
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.memory import fits
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term, devices_by_class
@@ -135,8 +135,7 @@ class EqualArcs:
 
     def offer(self, problem: Problem, schedule: Schedule) -> None:
         """Keep a feasible schedule unless another one dominates it."""
-        held = np.zeros(problem.n_devices, dtype=np.int64)
-        np.add.at(held, schedule.device, self.memory)
+        held = by_index(np.add, schedule.device, self.memory, problem.n_devices)
         self.keep(Known(makespan(problem, schedule), held, schedule))
 
     def keep(self, new: Known) -> None:

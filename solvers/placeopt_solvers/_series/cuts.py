@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt import engine
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, inverse
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import Problem
 from placeopt.passes.rebuilding import least_durations
@@ -74,8 +74,7 @@ def series_of(problem: Problem) -> Series | None:
     n = problem.n_tasks
     order = problem.order
     strict = order[_cutting(problem, order)]
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = inverse(order)
     cuts: list[int] = []
     loose = np.zeros(n, dtype=np.bool_)
     least = least_durations(problem, problem.group_feasible())
@@ -105,19 +104,15 @@ def series_of(problem: Problem) -> Series | None:
 def _cutting(problem: Problem, order: Int) -> Bool:
     """Return whether the task at each position of a topological order cuts the graph."""
     n = len(order)
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = inverse(order)
     source, target = position[problem.edge_source], position[problem.edge_target]
-    nearest = np.full(n, n)  # consumer
-    np.minimum.at(nearest, source, target)
-    latest = np.full(n, -1)  # producer
-    np.maximum.at(latest, target, source)
+    nearest = by_index(np.minimum, source, target, n, n)  # consumer
+    latest = by_index(np.maximum, target, source, n, -1)  # producer
     here = np.arange(n)
     after = np.concatenate(([0], np.maximum.accumulate(nearest)[:-1])) <= here
     before = np.concatenate((np.minimum.accumulate(latest[::-1])[::-1][1:], [n])) >= here
-    across = np.zeros(n + 1, dtype=np.int64)  # edges that begin before a position and end after it
-    np.add.at(across, source + 1, 1)
-    np.add.at(across, target, -1)
+    # Edges that begin before a position and end after it.
+    across = by_index(np.add, source + 1, 1, n + 1) - by_index(np.add, target, 1, n + 1)
     return np.asarray(after & before & (np.cumsum(across)[:n] == 0))
 
 

@@ -31,7 +31,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.arrays import Bool, Float, Int, by_index
 from placeopt.model.problem import Problem, devices_by_class
 
 from .arcs import NEVER, Arc, Arcs, BlockProblem, EqualByProblem
@@ -132,8 +132,7 @@ class Prices:
 
     def _held(self, held: Int) -> Int:
         """Return the bytes of each class."""
-        amounts = np.zeros(len(self.room) + 1, dtype=np.int64)
-        np.add.at(amounts, self.label, held)
+        amounts = by_index(np.add, self.label, held, len(self.room) + 1)
         return amounts[:-1]
 
     def distances(self, prices: Charges) -> tuple[list[dict[int, int]], list[dict[int, int]]]:

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Float, Int, inverse
 from placeopt.model.levels import dfs_topo
 from placeopt.model.problem import Problem, devices_by_class
 from placeopt.model.schedule import Schedule
@@ -120,8 +120,7 @@ def _first_tasks(problem: Problem, order: Int, held: Int, device: int) -> Int:
 def _crossing(problem: Problem, order: Int, devices: list[list[int]], tight: list[bool]) -> Float:
     """Return the longest transfer (n, k, k) between devices of two classes, over the edges across each cut."""
     n, k = len(order), len(devices)
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = inverse(order)
     low, high = position[problem.edge_source] + 1, position[problem.edge_target]
     longest = np.zeros((n, k, k))
     for a in range(k):

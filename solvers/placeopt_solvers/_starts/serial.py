@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.errors import listing
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, inverse
 from placeopt.model.graph import path_lengths
 from placeopt.model.levels import dfs_topo
 from placeopt.model.memory import earliest_starts, used_memory
@@ -78,8 +78,7 @@ def _serial(problem: Problem, device: int, order: Int) -> Schedule:
     """Return the schedule that runs tasks in an order on one device, each as early as possible."""
     everywhere = np.full(problem.n_tasks, device)
     if problem.rules:
-        place = np.empty(problem.n_tasks, dtype=np.int64)
-        place[order] = np.arange(problem.n_tasks)
+        place = inverse(order)
         return simulate(problem, everywhere, order=place, discipline="order")
     ticks, release = problem.duration[order, device], earliest_starts(problem, everywhere)[order]
     start = np.empty(problem.n_tasks, dtype=np.int64)

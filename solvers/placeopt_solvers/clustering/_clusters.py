@@ -30,7 +30,7 @@ from typing import Literal
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index, inverse
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
@@ -78,15 +78,13 @@ class ClusterSolver(Constructive):
         clustering = self.clusters(problem)
         first = np.full(problem.n_groups, -1, dtype=np.int64)
         first[problem.group[problem.order[::-1]]] = problem.order[::-1]  # the first task of a group is written last
-        position = np.empty(problem.n_tasks, dtype=np.int64)
-        position[problem.order] = np.arange(problem.n_tasks)
+        position = inverse(problem.order)
         cluster, count = clustering.cluster[first], int(clustering.cluster.max(initial=-1)) + 1
         members = np.lexsort((position[first], cluster))
         member_start = np.searchsorted(cluster[members], np.arange(count + 1)).astype(np.int64)
         turn = np.arange(count)
         if settings.mapping == "glb":
-            start = np.full(count, UNLIMITED, dtype=np.int64)
-            np.minimum.at(start, cluster[problem.group], clustering.start)
+            start = by_index(np.minimum, cluster[problem.group], clustering.start, count, UNLIMITED)
             turn = np.argsort(start, kind="stable")
         work = group_work(problem)
         split_on: dict[bytes, int] = {}  # by the devices of the groups
@@ -158,6 +156,4 @@ def group_work(problem: Problem) -> Int:
     """Return the total ticks (g, m) of each group's tasks on each device."""
     if problem.n_groups == problem.n_tasks:
         return problem.duration
-    work = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
-    np.add.at(work, problem.group, problem.duration)
-    return work
+    return by_index(np.add, problem.group, problem.duration, problem.n_groups)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, inverse
 from placeopt.model.levels import ORDERS, OrderName, bottom_levels
 from placeopt.model.memory import used_memory
 from placeopt.model.metrics import grain
@@ -137,8 +137,7 @@ def tasks_of(problem: Problem, reduction: Reduction, order: OrderName) -> Tasks:
     position[ORDERS[order](problem)] = np.arange(problem.n_tasks)
 
     def expand(sequence: Int) -> Int:
-        rank = np.empty(len(sequence), dtype=np.int64)
-        rank[sequence] = np.arange(len(sequence))
+        rank = inverse(sequence)
         return np.lexsort((position, rank[label]))
 
     return Tasks(problem, reduction.problem.group[leader], expand, reduction.restore)

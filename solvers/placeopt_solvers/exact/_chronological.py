@@ -38,7 +38,7 @@ from collections.abc import Callable
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 
@@ -69,8 +69,7 @@ class Chronological:
             source, target = target, source
         # Of parallel edges, the longest one counts.
         pairs, which = np.unique(source * problem.n_tasks + target, return_inverse=True)
-        longest = np.zeros_like(pairs)
-        np.maximum.at(longest, which, _transfers(problem))
+        longest = by_index(np.maximum, which, _transfers(problem), len(pairs))
         self._given = (
             problem.n_devices,
             np.ascontiguousarray(problem.duration[:, 0]),

@@ -29,7 +29,7 @@ from fractions import Fraction
 import numpy as np
 
 from placeopt.engine import StoppedError
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.ports import n_ports, ports_of
@@ -114,17 +114,13 @@ class Enumeration:
             return
         free = np.flatnonzero(groups.home < 0).tolist()
         home, room = groups.home.copy(), groups.room.copy()
-        load = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
-        np.add.at(load, problem.group, problem.duration)
-        relocation = np.zeros_like(load)
-        np.add.at(relocation, problem.group, problem.relocation)
-        busy = np.zeros(problem.n_devices, dtype=np.int64)
-        members = np.zeros(problem.n_devices, dtype=np.int64)
+        load = by_index(np.add, problem.group, problem.duration, problem.n_groups)
+        relocation = by_index(np.add, problem.group, problem.relocation, problem.n_groups)
         settled = np.flatnonzero(home >= 0)
         spent, left = self._uses(load)
         left -= spent[settled, home[settled]].sum(axis=0)
-        np.add.at(busy, home[settled], load[settled, home[settled]])
-        np.add.at(members, home[settled], 1)
+        busy = by_index(np.add, home[settled], load[settled, home[settled]], problem.n_devices)
+        members = by_index(np.add, home[settled], 1, problem.n_devices)
         self.moved = int(relocation[settled, home[settled]].sum())
 
         def place(depth: int) -> Iterator[list[int]]:

@@ -29,7 +29,7 @@ import numpy as np
 from placeopt.bounding.quick import narrowed_classes
 from placeopt.bounding.sct.bound import sct_bound
 from placeopt.bounding.sct.favourites import Favourites
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, lateness
 from placeopt.model.units import time_text
@@ -116,8 +116,7 @@ def _own_devices(problem: Problem, chain: Int, count: int) -> Int | None:
     groups = grouped(problem)
     home = np.full(problem.n_groups, -1, dtype=np.int64)
     home[problem.group] = chain
-    held = np.zeros(problem.n_devices, dtype=np.int64)
-    np.add.at(held, home, groups.memory)
+    held = by_index(np.add, home, groups.memory, problem.n_devices)
     apart = problem.group[problem.separation]
     fits = (
         (home[problem.group] == chain).all()

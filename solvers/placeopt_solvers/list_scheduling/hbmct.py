@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index, inverse
 from placeopt.model.problem import Problem
 from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
@@ -52,10 +52,8 @@ class Hbmct(Constructive):
 
 def independent_batches(problem: Problem, sequence: Int) -> Int:
     """Return the first position (k + 1,) of each of k batches in `sequence` (n,), a topological order, and its end."""
-    position = np.empty(problem.n_tasks, dtype=np.int64)
-    position[sequence] = np.arange(problem.n_tasks)
-    last = np.full(problem.n_tasks, -1, dtype=np.int64)
-    np.maximum.at(last, position[problem.edge_target], position[problem.edge_source])
+    position = inverse(sequence)
+    last = by_index(np.maximum, position[problem.edge_target], position[problem.edge_source], problem.n_tasks, -1)
     bounds = [0]
     for here, latest_producer in enumerate(last.tolist()):
         if latest_producer >= bounds[-1]:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 from ortools.sat.python import cp_model
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index
 from placeopt.model.objective import transfer_energy
 from placeopt.model.problem import devices_by_class
 
@@ -282,8 +282,7 @@ class Placement:
     def loads(self, amounts: Int) -> list[Expression]:
         """Return, per device, the sum of `amounts` (n, m) over the tasks on it."""
         problem = self.problem
-        totals = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
-        np.add.at(totals, problem.group, amounts)
+        totals = by_index(np.add, problem.group, amounts, problem.n_groups)
         return [
             weighted(
                 [row[d] for row in self.at if d in row],

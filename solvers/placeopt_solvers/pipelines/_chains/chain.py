@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, inverse
 from placeopt.model.problem import Problem, transfer_ticks
 from placeopt.model.stages import backward, rules
 
+from .._shared.amounts import terms_of
 from .._shared.contraction import Items, Nodes
 
 
@@ -71,26 +72,20 @@ def path_of(problem: Problem, nodes: Nodes) -> Int | None:
         order.append(after[order[-1]])
     if len(order) != k:
         return None
-    place = np.empty(k, dtype=np.int64)
-    place[order] = np.arange(k)
-    items = nodes.items
+    found = np.array(order, dtype=np.int64)
+    place, items = inverse(found), nodes.items
     alone = (np.diff(items.consumer_start) == 1).all()
     if not alone or (np.abs(place[items.producer] - place[items.consumer]) != 1).any():
         return None
-    return np.array(order, dtype=np.int64)
+    return found
 
 
 def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
     """Return the chain of nodes that form a path in this order."""
-    pipeline, k, m = rules(problem), nodes.count, problem.n_devices
-    leaders = np.array([members[0] for members in nodes.devices])
-    size = np.array([len(members) for members in nodes.devices], dtype=np.int64)
-    computing, allowed = nodes.computing[order].T, ~nodes.forbidden[order].T
+    k, m, terms = nodes.count, problem.n_devices, terms_of(problem, nodes.leaders)
     link, ways = _links(problem, nodes.devices)
     down, up = np.zeros((2, len(ways), k + 1), dtype=np.int64)
-    entering_down, entering_up = np.zeros((2, k + 1), dtype=np.int64)
-    place = np.empty(k, dtype=np.int64)
-    place[order] = np.arange(k)
+    place = inverse(order)
     items = nodes.items
     producer, consumer = place[items.producer], place[items.consumer]
     later = consumer > producer
@@ -99,28 +94,22 @@ def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
     for row, (there, back) in enumerate(ways):
         np.add.at(down[row], cut[later], _ticks(items, there)[later])
         np.add.at(up[row], cut[~later], _ticks(items, back)[~later])
-    np.add.at(entering_down, cut[later & enters], items.payload[later & enters])
-    np.add.at(entering_up, cut[~later & enters], items.payload[~later & enters])
-    ring = nodes.rings(problem)
-    capacity = problem.capacity[leaders]
-    mode = 2 * pipeline.overlap[leaders] + pipeline.full_duplex[leaders]
+    sides = (later & enters, ~later & enters)
+    entering_down, entering_up = (by_index(np.add, cut[side], items.payload[side], k + 1) for side in sides)
     whole = int(nodes.fixed.sum()) + (m - 1) * int(nodes.kept.sum())
     found = Chain(
-        computing=_summed(computing), again=_summed(nodes.again[order].T),
-        nearest=_nearest(allowed, place[nodes.node[problem.separation]]),
+        **terms, computing=_summed(nodes.computing[order].T), again=_summed(nodes.again[order].T),
+        nearest=_nearest(nodes.allowed[order].T, place[nodes.node[problem.separation]]),
         fixed=_summed(nodes.fixed[order]), kept=_summed(nodes.kept[order]), source=_summed(nodes.source[order]),
-        gradient=_summed(nodes.gradient[order]), ahead=_summed(nodes.directions[order, 0]),
-        behind=_summed(nodes.directions[order, 1]), down=down, up=up,
+        gradient=_summed(nodes.gradient[order]), ahead=_summed(nodes.ahead[order]),
+        behind=_summed(nodes.behind[order]), down=down, up=up,
         entering_down=entering_down, entering_up=entering_up, reach=np.arange(1, k + 2), link=link,
-        binding=(capacity < whole) & (pipeline.runs_kept == 0), capacity=capacity, size=size,
-        mode=mode, free=pipeline.free_transfers[leaders], launch=pipeline.launch[leaders],
-        ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
-        replicas=pipeline.replicas, in_flight=pipeline.runs_kept, recompute=pipeline.recompute,
+        binding=(terms["capacity"] < whole) & (terms["in_flight"] == 0), size=nodes.size,
     )  # fmt: skip
     return found._replace(reach=_reach(found)) if len(ways) == 1 else found
 
 
-def _summed(amounts: Int) -> Int:
+def _summed(amounts: Int | Bool) -> Int:
     """Sums over the entries before each place of the last axis."""
     found = np.zeros((*amounts.shape[:-1], amounts.shape[-1] + 1), dtype=np.int64)
     np.cumsum(amounts, axis=-1, out=found[..., 1:])

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem, transfer_ticks
-from placeopt.model.schedule import Stages
-from placeopt.model.stages import backward
 
 from .._shared.contraction import Nodes
-from .._shared.ideals import Division
+from .._shared.ideals import Division, division_into
 from .chain import Chain
 
 PRICE = 2**44
@@ -293,24 +291,11 @@ def weights_of(chain: Chain) -> list[Int]:
 
 def division_of(problem: Problem, nodes: Nodes, order: Int, divider: Divider, pieces: list[Piece]) -> Division:
     """Return the placement and the stages of pieces."""
-    chain, m = divider.chain, problem.n_devices
-    free = [list(members) for members in nodes.devices]
-    home, number = np.zeros((2, nodes.count), dtype=np.int64)
-    leader, again = np.arange(m), np.zeros(m, dtype=np.int64)
+    chain, parts = divider.chain, []
     later = sum(piece.team for piece in pieces)
-    for stage, piece in enumerate(pieces):
-        c, r = piece.label, piece.team
-        team, free[c] = free[c][:r], free[c][r:]
-        inside = order[piece.begin : piece.end]
-        home[inside], number[inside] = team[0], stage
-        leader[team] = team[0]
+    for begin, end, c, r in pieces:
         runs = chain.in_flight or -(-later // r)
-        kept = chain.kept[piece.end] - chain.kept[piece.begin]
-        need = chain.fixed[piece.end] - chain.fixed[piece.begin] + (runs - 1) * kept
-        again[team[0]] = need > chain.capacity[c]
+        need = chain.fixed[end] - chain.fixed[begin] + (runs - 1) * (chain.kept[end] - chain.kept[begin])
+        parts.append((order[begin:end], c, r, bool(need > chain.capacity[c])))
         later -= r
-    device = home[nodes.node]
-    ahead = number[nodes.node]
-    behind = 2 * len(pieces) - 1 - ahead if nodes.opposite else len(pieces) + ahead
-    stages = Stages(np.where(backward(problem), behind, ahead), leader, again, np.zeros(m, dtype=np.int64))
-    return Division(divider.period(pieces), device, stages)
+    return division_into(problem, nodes, divider.period(pieces), parts)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Int, by_index
 from placeopt.model.problem import Problem, devices_by_class
 from placeopt.model.stages import backward, forward_in_training, rules
 
+from .._shared.amounts import Amounts, amounts_of
 from .._shared.contraction import Nodes
 
 
@@ -42,8 +43,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Data:
-    """The numbers of a model."""
+class Data(Amounts):
+    """The numbers of a model: of units on classes, in units of time."""
 
     problem: Problem
     line: bool
@@ -59,33 +60,15 @@ class Data:
     """Ticks in a unit of time, which divides all ticks."""
     team: list[int]
     """Most devices of a team of each class."""
-    computing: Int
-    again: Int
-    """(u, c) time of each unit on each class, and of its forward tasks that have backward tasks."""
-    allowed: Bool
-    """(u, c), whether the class may run the unit."""
-    fixed: Int
-    kept: Int
-    source: Int
-    gradient: Int
-    """(u,) bytes, as in `Nodes`."""
     budgets: list[tuple[Int, int]]
     """What each unit uses of each budget on each class (u, c), and the capacity."""
-    ahead: Bool
-    behind: Bool
-    """(u,), whether the unit has forward tasks, and backward tasks."""
     items: list[Item]
-
-    @property
-    def units(self) -> int:
-        """Number of units."""
-        return len(self.fixed)
 
 
 def data_of(problem: Problem, nodes: Nodes) -> Data:
     """Return the numbers of a problem; `nodes` are its contracted nodes."""
     pipeline, n = rules(problem), problem.n_tasks
-    behind, trained = backward(problem), forward_in_training(problem)
+    behind = backward(problem)
     crossing = bool((behind[problem.edge_source] & ~behind[problem.edge_target]).any())
     line = pipeline.contiguous and nodes.complete and not crossing and pipeline.machines is None
     unit = nodes.node if line else problem.group
@@ -98,21 +81,17 @@ def data_of(problem: Problem, nodes: Nodes) -> Data:
     else:
         slots = [Slot(int(problem.device_class[d]), d, 0) for d in range(problem.n_devices)]
 
-    def sums(amounts: Int) -> Int:
-        found = np.zeros((u, *amounts.shape[1:]), dtype=np.int64)
-        np.add.at(found, unit, amounts)
-        return found
-
-    allowed = np.ones((u, len(devices)), dtype=np.bool_)
-    np.logical_and.at(allowed, unit, problem.feasible[:, leaders])
-    duration = problem.duration[:, leaders]
+    amounts = amounts_of(problem, unit, nodes.leaders)
+    shares = [] if problem.resources is None else [each for each in problem.resources.shares() if not each.renewable]
+    budgets = [(by_index(np.add, unit, share.amount[:, leaders], u), share.capacity) for share in shares]
     items = _items(problem, unit, devices, slots)
     team = [min(pipeline.replicas, len(members)) for members in devices]
-    times = [sums(duration)[allowed], pipeline.launch, *(np.array(item.ticks) for item in items)]
+    times = [amounts["computing"][amounts["allowed"]], pipeline.launch, *(np.array(item.ticks) for item in items)]
     time = math.gcd(*(int(np.gcd.reduce(each, axis=None)) for each in times)) if max(team) == 1 else 1
     time = time or 1
-    stored = ~behind & (~trained | (np.diff(problem.in_start) == 0))
+    amounts |= {name: amounts[name] // time for name in ("computing", "again")}
     return Data(
+        **amounts,
         problem=problem,
         line=line,
         opposite=nodes.opposite,
@@ -122,21 +101,7 @@ def data_of(problem: Problem, nodes: Nodes) -> Data:
         positions=positions,
         time=time,
         team=team,
-        computing=sums(duration) // time,
-        again=sums(duration * trained[:, None]) // time,
-        allowed=allowed,
-        fixed=sums(problem.memory),
-        kept=sums(problem.output * ~behind),
-        source=sums(problem.output * stored),
-        gradient=sums(pipeline.gradient),
-        budgets=[
-            (sums(resources.amounts(r)[:, leaders]), int(resources.capacity[r]))
-            for resources in [problem.resources]
-            if resources is not None
-            for r in resources.budgets.tolist()
-        ],
-        ahead=np.bincount(unit[~behind], minlength=u) > 0,
-        behind=np.bincount(unit[behind], minlength=u) > 0,
+        budgets=budgets,
         items=[_in_units(item, time) for item in items] if n else [],
     )
 

@@ -65,7 +65,7 @@ class Model:
 
     def __init__(self, data: Data, system: System, *, symmetry: bool) -> None:
         self.data, self.system, self.rules = data, system, rules(data.problem)
-        self.slots, self.units = data.slots, range(data.units)
+        self.slots, self.units = data.slots, range(data.count)
         self.x = [
             {a: system.binary() for a, slot in enumerate(data.slots) if data.allowed[g, slot.label]} for g in self.units
         ]

@@ -196,7 +196,7 @@ def slots_of(model: Model, device: Int, stages: Stages | None) -> list[int]:
     for i, g in enumerate(data.unit.tolist()):
         home[g] = int(device[i])
     if not data.line:
-        return [home[g] for g in range(data.units)]
+        return [home[g] for g in range(data.count)]
     label = data.problem.device_class.tolist()
     number: dict[int, int] = {}
     for i, g in enumerate(data.unit.tolist()):
@@ -205,4 +205,4 @@ def slots_of(model: Model, device: Int, stages: Stages | None) -> list[int]:
     order = sorted(number, key=lambda d: number[d])
     position = {d: data.positions - len(order) + k for k, d in enumerate(order)}
     slot = {(each.label, each.position): a for a, each in enumerate(data.slots)}
-    return [slot[label[home[g]], max(position[home[g]], 0)] for g in range(data.units)]
+    return [slot[label[home[g]], max(position[home[g]], 0)] for g in range(data.count)]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index, inverse
 from placeopt.model.problem import Problem, devices_by_class
 from placeopt.model.stages import rules
 
@@ -97,27 +97,23 @@ def ends(units: Units, order: Int, most: int) -> Int:
 def crossed(units: Units, order: Int) -> Int:
     """(k + 1,) bytes of items, each with one more, that cross each position of an order."""
     k = len(order)
-    rank = np.empty(k, dtype=np.int64)
-    rank[order] = np.arange(k)
+    rank = inverse(order)
     first = rank[units.producer]
     if len(first) == 0:
         return np.zeros(k + 1, dtype=np.int64)
     others = rank[units.consumer]
     low = np.minimum(first, np.minimum.reduceat(others, units.consumer_start[:-1]))
     high = np.maximum(first, np.maximum.reduceat(others, units.consumer_start[:-1]))
-    change = np.zeros(k + 2, dtype=np.int64)
-    np.add.at(change, low + 1, units.payload + 1)
+    change = by_index(np.add, low + 1, units.payload + 1, k + 2)
     np.add.at(change, high + 1, -units.payload - 1)
     return np.cumsum(change)[: k + 1]
 
 
 def divide(units: Units, order: Int, line: Line, devices: list[list[int]], below: int, most: int) -> Division | None:
     """Return the best division of an order whose period is less than `below`, if there is one."""
-    k, q = len(order), len(line.used)
-    classes = len(line.device)
+    q, classes = len(line.used), len(line.device)
     cut = ends(units, order, most)
-    rank = np.empty(k, dtype=np.int64)
-    rank[order] = np.arange(k)
+    rank = inverse(order)
     positions = Positions(order, rank, _parts(units, order), cut)
     value, origin, move = engine.divide_order(units, line, positions, below, engine.current_stop())
     last = int(value[0].argmin())

@@ -26,7 +26,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Float, Int, by_index
 
 from .placements import View
 from .units import Units, units_of
@@ -98,8 +98,7 @@ def graph_of(units: Units, place: Int) -> Graph:
     item = np.repeat(np.arange(len(units.producer)), np.diff(units.consumer_start))
     a, b = units.producer[item], units.consumer
     keys, inverse = np.unique(np.minimum(a, b) * k + np.maximum(a, b), return_inverse=True)
-    shared = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(shared, inverse, units.payload[item])
+    shared = by_index(np.add, inverse, units.payload[item], len(keys))
     first = np.repeat(np.arange(k), np.diff(units.after_start))
     wanted = np.minimum(first, units.after) * k + np.maximum(first, units.after)
     place_of = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
@@ -112,8 +111,7 @@ def merged_graph(graph: Graph, label: Int) -> Graph:
     k = int(label.max(initial=-1)) + 1
     a, b = label[graph.first], label[graph.second]
     keys, inverse = np.unique(a * k + b, return_inverse=True)
-    shared = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(shared, inverse, graph.shared)
+    shared = by_index(np.add, inverse, graph.shared, len(keys))
     apart = keys // k != keys % k
     kind = np.zeros(k, dtype=np.int64)
     kind[label] = graph.kind

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, csr, inverse
 from placeopt.model.problem import Problem
-from placeopt.model.stages import backward, forward_in_training, rules
+from placeopt.model.stages import rules
 
+from .._shared.amounts import amounts_of, moved, separated, terms_of, touching
 from .._shared.contraction import Nodes
 
 
@@ -77,61 +78,23 @@ def units_of(problem: Problem, unit: Int, order: Int, *, ordered: bool) -> Units
     order
         (p, 2) pairs of units; the first comes before the second.
     """
-    pipeline, m = rules(problem), problem.n_devices
-    k = int(unit.max(initial=-1)) + 1
-    behind, trained = backward(problem), forward_in_training(problem)
-    computing, again = np.zeros((2, k, m), dtype=np.int64)
-    np.add.at(computing, unit, problem.duration)
-    np.add.at(again, unit, problem.duration * trained[:, None])
-    allowed = np.ones((k, m), dtype=np.bool_)
-    np.logical_and.at(allowed, unit, problem.feasible)
-    pairs = unit[problem.separation].reshape(-1, 2)
-    allowed[pairs[pairs[:, 0] == pairs[:, 1], 0]] = False
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    apart_start, apart = _csr(k, np.concatenate((pairs, pairs[:, ::-1])))
-    stored = ~behind & (~trained | (np.diff(problem.in_start) == 0))
-
-    def total(amount: Int) -> Int:
-        found = np.zeros(k, dtype=np.int64)
-        np.add.at(found, unit, amount)
-        return found
-
-    before_start, before = _csr(k, order[:, ::-1])
-    after_start, after = _csr(k, order)
-    source, target = unit[problem.edge_source], unit[problem.edge_target]
-    between = np.flatnonzero(source != target)
-    key = np.where(problem.shared, problem.edge_source, problem.n_tasks + np.arange(problem.n_edges))[between]
-    _, first, item = np.unique(key, return_index=True, return_inverse=True)
-    x = len(first)
-    consumers, place = np.unique(np.stack((item, target[between]), axis=1), axis=0, return_inverse=True)
-    entering = np.zeros(len(consumers), dtype=np.int64)
-    entering[place.reshape(-1)[trained[problem.edge_target[between]]]] = 1
-    producer = source[between[first]]
-    touching = np.concatenate((np.stack((producer, np.arange(x)), axis=1), consumers[:, ::-1]))
-    touched_start, touched = _csr(k, touching)
-    backwards = behind.astype(np.int64)
-    ring = np.zeros((3, m), dtype=np.int64)
-    ring[2] = 1
-    for d in range(m):
-        others = np.flatnonzero((problem.device_class == problem.device_class[d]) & (np.arange(m) != d))
-        if len(others):
-            o = others[0]
-            ring[:, d] = problem.latency[d, o], problem.byte_ticks_num[d, o], problem.byte_ticks_den[d, o]
+    pipeline, devices = rules(problem), np.arange(problem.n_devices)
+    amounts = amounts_of(problem, unit, devices)
+    k = len(amounts["fixed"])
+    before_start, before = csr(k, order[:, ::-1])
+    after_start, after = csr(k, order)
+    apart_start, apart = separated(problem, unit, k)
+    edge, consumers, entering = moved(problem, unit)
+    producer = unit[problem.edge_source[edge]]
+    consumer_start, consumer = csr(len(edge), consumers)
+    touched_start, touched = touching(k, producer, consumers)
     return Units(
-        computing=computing, again=again, allowed=allowed, fixed=total(problem.memory),
-        kept=total(problem.output * ~behind), source=total(problem.output * stored), gradient=total(pipeline.gradient),
-        tasks=np.stack((total(1 - backwards), total(backwards)), axis=1),
+        **amounts, **terms_of(problem, devices),
         before_start=before_start, before=before, after_start=after_start, after=after,
         apart_start=apart_start, apart=apart, touched_start=touched_start, touched=touched, producer=producer,
-        consumer_start=np.searchsorted(consumers[:, 0], np.arange(x + 1)).astype(np.int64),
-        consumer=np.ascontiguousarray(consumers[:, 1]), entering=entering, payload=problem.payload[between[first]],
-        latency=problem.latency, num=problem.byte_ticks_num, den=problem.byte_ticks_den, capacity=problem.capacity,
-        mode=2 * pipeline.overlap + pipeline.full_duplex.astype(np.int64), free=pipeline.free_transfers,
-        launch=pipeline.launch, segments=pipeline.segments, label=problem.device_class,
-        ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
-        replicas=pipeline.replicas, multicast=pipeline.multicast,
-        in_flight=pipeline.runs_kept,
-        recompute=pipeline.recompute, ordered=ordered,
+        consumer_start=consumer_start, consumer=consumer, entering=entering.astype(np.int64),
+        payload=problem.payload[edge], latency=problem.latency, num=problem.byte_ticks_num, den=problem.byte_ticks_den,
+        segments=pipeline.segments, label=problem.device_class, multicast=pipeline.multicast, ordered=ordered,
     )  # fmt: skip
 
 
@@ -140,18 +103,9 @@ def _first_to_last(problem: Problem) -> Int:
 
     Groups may depend on each other in circles; these pairs do not.
     """
-    rank = np.empty(problem.n_tasks, dtype=np.int64)
-    rank[problem.order] = np.arange(problem.n_tasks)
-    first = np.full(problem.n_groups, problem.n_tasks)
-    np.minimum.at(first, problem.group, rank)
+    rank = inverse(problem.order)
+    first = by_index(np.minimum, problem.group, rank, problem.n_groups, problem.n_tasks)
     a, b = problem.group[problem.edge_source], problem.group[problem.edge_target]
     turned = first[a] > first[b]
     pairs: Int = np.stack((np.where(turned, b, a), np.where(turned, a, b)), axis=1)[a != b]
     return pairs
-
-
-def _csr(size: int, pairs: Int) -> tuple[Int, Int]:
-    """Return distinct pairs by their first number: start (size + 1,) and the second numbers."""
-    distinct = np.unique(pairs, axis=0)
-    start = np.searchsorted(distinct[:, 0], np.arange(size + 1)).astype(np.int64)
-    return start, np.ascontiguousarray(distinct[:, 1])

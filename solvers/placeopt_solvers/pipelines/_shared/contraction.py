@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Int, csr
 from placeopt.model.problem import Problem, devices_by_class, transfer_ticks
-from placeopt.model.stages import backward, forward_in_training, rules
+from placeopt.model.stages import backward, rules
+
+from .amounts import Amounts, amounts_of, moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +47,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Nodes:
+class Nodes(Amounts):
     """Nodes, classes of devices, and what nodes take of them."""
 
     node: Int
@@ -53,19 +55,6 @@ class Nodes:
     before: Int
     after: Int
     """(p,) pairs of nodes in the order of their stages."""
-    computing: Int
-    again: Int
-    """(k, c) ticks of a node on a class, and of its forward tasks that have backward tasks."""
-    forbidden: Bool
-    """(k, c), whether the class may not run the node."""
-    fixed: Int
-    kept: Int
-    source: Int
-    gradient: Int
-    """(k,) bytes: held once, outputs of forward tasks, those that are kept even if outputs are computed again, and
-    gradients."""
-    directions: Bool
-    """(k, 2), whether the node has forward tasks, and backward tasks."""
     items: Items
     devices: list[list[int]]
     """The devices of each class."""
@@ -78,19 +67,14 @@ class Nodes:
     """Whether such a sequence is also a placement, which costs no more."""
 
     @property
-    def count(self) -> int:
-        """Number of nodes."""
-        return len(self.fixed)
+    def leaders(self) -> Int:
+        """(c,) the first device of each class."""
+        return np.array([members[0] for members in self.devices])
 
-    def rings(self, problem: Problem) -> Int:
-        """Latency, and the fraction of ticks per byte, (3, c) between two devices of each class; 0, 0 / 1 for one."""
-        ring = np.zeros((3, len(self.devices)), dtype=np.int64)
-        ring[2] = 1
-        for c, members in enumerate(self.devices):
-            if len(members) > 1:
-                a, b = members[:2]
-                ring[:, c] = problem.latency[a, b], problem.byte_ticks_num[a, b], problem.byte_ticks_den[a, b]
-        return ring
+    @property
+    def size(self) -> Int:
+        """(c,) the number of devices of each class."""
+        return np.array([len(members) for members in self.devices], dtype=np.int64)
 
 
 def contracted(problem: Problem, *, optimistic: bool = True) -> Nodes:
@@ -107,40 +91,17 @@ def contracted(problem: Problem, *, optimistic: bool = True) -> Nodes:
     turned = (source[behind_edge], target[behind_edge])[:: 1 if same else -1]
     a, b = np.concatenate((source[ahead_edge], turned[0])), np.concatenate((target[ahead_edge], turned[1]))
     node = _components(g, group[a], group[b])[group]
-    k = int(node.max(initial=-1)) + 1
     pairs = np.unique(np.stack((node[a], node[b]), axis=1), axis=0)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     devices = devices_by_class(problem)
-    leaders = [members[0] for members in devices]
-    computing = np.zeros((k, len(devices)), dtype=np.int64)
-    again = np.zeros_like(computing)
-    trained = forward_in_training(problem)
-    np.add.at(computing, node, problem.duration[:, leaders])
-    np.add.at(again, node, problem.duration[:, leaders] * trained[:, None])
-    allowed = np.ones(computing.shape, dtype=np.bool_)
-    np.logical_and.at(allowed, node, problem.feasible[:, leaders])
-    left, right = problem.separation.T
-    allowed[node[left[node[left] == node[right]]]] = False
-    stored = ~behind & (~trained | (np.diff(problem.in_start) == 0))
-    columns = [problem.memory, problem.output * ~behind, problem.output * stored, rules(problem).gradient]
-    fixed, kept, first, gradient = (_sums(node, column, k) for column in columns)
-    directions = np.zeros((k, 2), dtype=np.bool_)
-    directions[node, behind.astype(np.int64)] = True
-    items, single = _items(problem, node, trained, optimistic=optimistic)
+    amounts = amounts_of(problem, node, np.array([members[0] for members in devices]))
+    items, single = _items(problem, node, optimistic=optimistic)
     crossing = bool((behind[source] & ~behind[target]).any())
     exact = single and (opposite or same) and not crossing and len(_links(problem)) <= 1
     return Nodes(
-        node=node, before=pairs[:, 0], after=pairs[:, 1], computing=computing, again=again, forbidden=~allowed,
-        fixed=fixed, kept=kept,
-        source=first, gradient=gradient, directions=directions, items=items, devices=devices,
+        **amounts, node=node, before=pairs[:, 0], after=pairs[:, 1], items=items, devices=devices,
         opposite=not same, complete=opposite or same, exact=exact,
     )  # fmt: skip
-
-
-def _sums(node: Int, amount: Int, k: int) -> Int:
-    total = np.zeros(k, dtype=np.int64)
-    np.add.at(total, node, amount)
-    return total
 
 
 def _components(size: int, a: Int, b: Int) -> Int:
@@ -157,27 +118,14 @@ def _components(size: int, a: Int, b: Int) -> Int:
     return np.unique(label, return_inverse=True)[1].astype(np.int64)
 
 
-def _items(problem: Problem, node: Int, trained: Bool, *, optimistic: bool) -> tuple[Items, bool]:
+def _items(problem: Problem, node: Int, *, optimistic: bool) -> tuple[Items, bool]:
     """Return the items between nodes, and whether each is sent once however its consumers are placed."""
-    source, target = problem.edge_source, problem.edge_target
-    between = np.flatnonzero(node[source] != node[target])
-    key = np.where(problem.shared, source, problem.n_tasks + np.arange(problem.n_edges))[between]
-    _, first, item = np.unique(key, return_index=True, return_inverse=True)
-    edge = between[first]
-    x = len(edge)
-    pairs = np.unique(np.stack((item, node[target[between]]), axis=1), axis=0)
-    forward = np.flatnonzero(trained[target[between]])
-    entering = np.unique(np.stack((item[forward], node[target[between[forward]]]), axis=1), axis=0)
-    start = np.searchsorted(pairs[:, 0], np.arange(x + 1)).astype(np.int64)
-    found = Items(
-        producer=node[source[edge]],
-        consumer_start=start,
-        consumer=np.ascontiguousarray(pairs[:, 1]),
-        entering_start=np.searchsorted(entering[:, 0], np.arange(x + 1)).astype(np.int64),
-        entering=np.ascontiguousarray(entering[:, 1]),
-        ticks=_ticks(problem, problem.payload[edge], optimistic=optimistic),
-        payload=problem.payload[edge],
-    )
+    edge, consumers, entering = moved(problem, node)
+    start, consumer = csr(len(edge), consumers)
+    payload = problem.payload[edge]
+    ticks = _ticks(problem, payload, optimistic=optimistic)
+    entered = csr(len(edge), consumers[entering])
+    found = Items(node[problem.edge_source[edge]], start, consumer, *entered, ticks, payload)
     return found, rules(problem).multicast or bool((np.diff(start) <= 1).all())
 
 
@@ -200,10 +148,8 @@ def _reachable(size: int, a: Int, b: Int) -> list[int]:
     """For each node, the bits of all nodes that paths lead to, itself included."""
     component = _components(size, a, b)
     k = int(component.max(initial=-1)) + 1
-    pairs = np.unique(np.stack((component[a], component[b]), axis=1), axis=0)
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    start = np.searchsorted(pairs[:, 0], np.arange(k + 1)).astype(np.int64)
-    target = np.ascontiguousarray(pairs[:, 1])
+    pairs = np.stack((component[a], component[b]), axis=1)
+    start, target = csr(k, pairs[pairs[:, 0] != pairs[:, 1]])
     order = engine.topological_order(start, target)
     below = [0] * k
     for node, c in enumerate(component.tolist()):

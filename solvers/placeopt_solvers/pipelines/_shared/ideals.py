@@ -14,7 +14,7 @@ the least load of the busiest device depends only on the ideal and the number of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,8 +25,9 @@ from placeopt import engine
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
-from placeopt.model.stages import backward, rules
+from placeopt.model.stages import backward
 
+from .amounts import separated, terms_of, touching
 from .contraction import Nodes
 
 Words = NDArray[np.uint64]
@@ -132,46 +133,26 @@ def _bits(sets: list[int], k: int) -> Words:
 
 def costs_of(problem: Problem, nodes: Nodes) -> Costs:
     """Return the costs of a problem's stages."""
-    pipeline, items, k = rules(problem), nodes.items, nodes.count
-    leaders = np.array([members[0] for members in nodes.devices])
-    size = np.array([len(members) for members in nodes.devices], dtype=np.int64)
-    touched = [set() for _ in range(k)]  # type: list[set[int]]
-    for x, p in enumerate(items.producer.tolist()):
-        touched[p].add(x)
-        for v in items.consumer[items.consumer_start[x] : items.consumer_start[x + 1]].tolist():
-            touched[v].add(x)
-    incident_start, incident = _csr(touched)
-    rivals: list[set[int]] = [set() for _ in range(k)]
-    for i, j in nodes.node[problem.separation].tolist():
-        if i != j:
-            rivals[i].add(j)
-            rivals[j].add(i)
-    apart_start, apart = _csr(rivals)
-    ring = nodes.rings(problem)
+    items, k, size = nodes.items, nodes.count, nodes.size
+    number = np.repeat(np.arange(len(items.producer)), np.diff(items.consumer_start))
+    incident_start, incident = touching(k, items.producer, np.stack((number, items.consumer), axis=1))
+    apart_start, apart = separated(problem, nodes.node, k)
     stride = np.concatenate(([1], np.cumprod(size[:-1] + 1))).astype(np.int64)
     states = np.arange(int(np.prod(size + 1)))
     unused = size - states[:, None] // stride % (size + 1)
-    ticks = np.where(nodes.forbidden, np.inf, nodes.computing)
+    ticks = np.where(nodes.allowed, nodes.computing, np.inf)
     least = ticks.min(axis=1, initial=np.inf)
     worked = (least > 0) & (least < np.inf)
     rate = (least[worked, None] / ticks[worked]).max(axis=0, initial=0.0) * (1 + 1e-9)
     return Costs(
-        computing=nodes.computing, again=nodes.again, forbidden=nodes.forbidden,
+        **terms_of(problem, nodes.leaders), computing=nodes.computing, again=nodes.again, forbidden=~nodes.allowed,
         fixed=nodes.fixed, kept=nodes.kept, source=nodes.source,
-        gradient=nodes.gradient, directions=nodes.directions, incident_start=incident_start, incident=incident,
+        gradient=nodes.gradient, directions=nodes.tasks > 0, incident_start=incident_start, incident=incident,
         producer=items.producer, consumer_start=items.consumer_start, consumer=items.consumer,
         entering_start=items.entering_start, entering=items.entering, ticks=items.ticks, payload=items.payload,
-        apart_start=apart_start, apart=apart, capacity=problem.capacity[leaders], size=size,
-        mode=2 * pipeline.overlap[leaders] + pipeline.full_duplex[leaders], free=pipeline.free_transfers[leaders],
-        launch=pipeline.launch[leaders], ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
-        replicas=pipeline.replicas, in_flight=pipeline.runs_kept, recompute=pipeline.recompute,
+        apart_start=apart_start, apart=apart, size=size,
         least=np.where(worked, least, 0).astype(np.int64), room=unused @ rate,
     )  # fmt: skip
-
-
-def _csr(rows: list[set[int]]) -> tuple[Int, Int]:
-    start = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
-    return start, np.array([each for row in rows for each in sorted(row)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,20 +177,25 @@ def divided(
     if found is None:
         return None
     least, chosen = found
+    at, stages = len(sets.bits) - 1, []
+    for begin, label, r, redone in chosen.tolist():
+        added = (sets.bits[at] & ~sets.bits[begin]).astype("<u8").view(np.uint8)
+        stages.append((np.flatnonzero(np.unpackbits(added, count=nodes.count, bitorder="little")), label, r, redone))
+        at = begin
+    return division_into(problem, nodes, least, stages)
+
+
+def division_into(problem: Problem, nodes: Nodes, period: int, parts: Sequence[tuple[Int, int, int, bool]]) -> Division:
+    """Return the division into parts: the nodes of each, its class, the devices of its team, whether it recomputes."""
     free = [list(members) for members in nodes.devices]
-    m = problem.n_devices
+    m, count = problem.n_devices, len(parts)
     home, number = np.zeros((2, nodes.count), dtype=np.int64)
     leader, again = np.arange(m), np.zeros(m, dtype=np.int64)
-    at, count = len(sets.bits) - 1, len(chosen)
-    for stage, (begin, label, r, redone) in enumerate(chosen.tolist()):
+    for stage, (inside, label, r, redone) in enumerate(parts):
         team, free[label] = free[label][:r], free[label][r:]
-        added = (sets.bits[at] & ~sets.bits[begin]).astype("<u8").view(np.uint8)
-        fresh = np.unpackbits(added, count=nodes.count, bitorder="little")
-        home[fresh > 0], number[fresh > 0] = team[0], stage
+        home[inside], number[inside] = team[0], stage
         leader[team], again[team[0]] = team[0], redone
-        at = begin
-    device = home[nodes.node]
     ahead = number[nodes.node]
     behind = 2 * count - 1 - ahead if nodes.opposite else count + ahead
     stages = Stages(np.where(backward(problem), behind, ahead), leader, again, np.zeros(m, dtype=np.int64))
-    return Division(least, device, stages)
+    return Division(period, home[nodes.node], stages)

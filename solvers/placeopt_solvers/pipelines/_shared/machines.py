@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from placeopt.engine import StoppedError
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, by_index, inverse
 from placeopt.model.problem import Problem
 from placeopt.model.stages import backward, rules
 
@@ -70,7 +70,7 @@ def divided_by_machines(
 
 def _loads(problem: Problem, nodes: Nodes, order: Int) -> Int:
     """(k + 1, k + 1, m) ticks of the stage from one place of the order to another on a device; NEVER where not able."""
-    k, m, pipeline = nodes.count, problem.n_devices, rules(problem)
+    k, pipeline = nodes.count, rules(problem)
 
     def sums(amounts: Int) -> Int:
         """(k + 1, k + 1, ...) the sums of the nodes from one place to another."""
@@ -78,18 +78,15 @@ def _loads(problem: Problem, nodes: Nodes, order: Int) -> Int:
         np.cumsum(amounts[order], axis=0, out=until[1:])
         return until[None] - until[:, None]
 
-    busy = sums(nodes.computing) + pipeline.launch * np.clip(sums(nodes.directions.astype(np.int64)), 0, 1).sum(
-        axis=2, keepdims=True
-    )
+    busy = sums(nodes.computing) + pipeline.launch * np.clip(sums(nodes.tasks), 0, 1).sum(axis=2, keepdims=True)
     sent, received = _crossing(nodes, order)[:, :, :, None] * ~pipeline.free_transfers
     ways = (sent, received) if pipeline.full_duplex.all() else (sent + received,)
     found = np.maximum.reduce([busy, *ways]) if pipeline.overlap.all() else busy + ways[0]
-    never = sums(nodes.forbidden.astype(np.int64)) > 0
+    never = sums((~nodes.allowed).astype(np.int64)) > 0
     never |= sums(nodes.fixed)[:, :, None] > problem.capacity
     resources = problem.resources
     for share in () if resources is None else resources.shares():
-        amounts = np.zeros((k, m), dtype=np.int64)
-        np.add.at(amounts, nodes.node, share.amount)
+        amounts = by_index(np.add, nodes.node, share.amount, k)
         never |= sums(amounts) > share.capacity
     return np.where(never, NEVER, found)
 
@@ -97,8 +94,7 @@ def _loads(problem: Problem, nodes: Nodes, order: Int) -> Int:
 def _crossing(nodes: Nodes, order: Int) -> Int:
     """(2, k + 1, k + 1) ticks that the stage from one place of the order to another sends, and receives."""
     k, items = nodes.count, nodes.items
-    place = np.empty(k, dtype=np.int64)
-    place[order] = np.arange(k)
+    place = inverse(order)
     steps = np.zeros((2, k + 2, k + 2), dtype=np.int64)
 
     def add(which: int, begins: tuple[int, int], ends: tuple[int, int], ticks: int) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, inverse
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, makespan
 from placeopt.protocol import Answer, Options, Termination
@@ -28,7 +28,7 @@ from placeopt.protocol import Answer, Options, Termination
 from ..._local_search.windows import WindowSearch, rounds_in, searches_windows
 from ..._runs.solve_run import SolveRun
 from ..._runs.validity import valid
-from .state import State, decoded, positions
+from .state import State, decoded
 from .subproblem import Neighbourhood
 from .sweep import Sweep
 
@@ -94,7 +94,7 @@ def change_of(state: State, first: int, last: int, schedule: Schedule) -> Change
     """Return what a schedule changes in the range [first, last) of a state."""
     problem, tasks = state.problem, state.sequence[first:last]
     end = schedule.start + durations(problem, schedule.device)
-    place = np.lexsort((positions(problem.order)[tasks], end[tasks], schedule.start[tasks]))
+    place = np.lexsort((inverse(problem.order)[tasks], end[tasks], schedule.start[tasks]))
     return Change(first, tasks[place], schedule.device[tasks[place]])
 
 

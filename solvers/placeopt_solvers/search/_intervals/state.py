@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, inverse
 from placeopt.model.memory import sum_memory
 from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
@@ -55,7 +55,7 @@ class State:
     @cached_property
     def position(self) -> Int:
         """(n,) the position of each task in the sequence."""
-        return positions(self.sequence)
+        return inverse(self.sequence)
 
     @cached_property
     def used(self) -> Int:
@@ -112,12 +112,5 @@ class State:
 def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
     """Return the earliest schedule of a topological order of the tasks; ports are booked in that order. O(n + e)."""
     if problem.contends:
-        return retime(problem, Schedule(device, positions(sequence)))
+        return retime(problem, Schedule(device, inverse(sequence)))
     return Schedule(device, engine.earliest_starts(native(problem), sequence, device))
-
-
-def positions(sequence: Int) -> Int:
-    """Return the position of each task."""
-    position = np.empty_like(sequence)
-    position[sequence] = np.arange(len(sequence))
-    return position

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Int, by_index, inverse
 from placeopt.model.building import by_first_appearance
 from placeopt.model.memory import peak_memory
 from placeopt.model.ports import PORTLESS
@@ -156,8 +156,7 @@ def _room(problem: Problem, state: State, tasks: Int) -> Int:
     Under `peak` that ignores when the peak occurs, so the schedule is checked afterwards; the tasks may always use as
     much as they use now.
     """
-    taken = np.zeros(problem.n_devices, dtype=np.int64)
-    np.add.at(taken, state.device[tasks], problem.memory[tasks])
+    taken = by_index(np.add, state.device[tasks], problem.memory[tasks], problem.n_devices)
     if problem.memory_model == "sum":
         others = state.used - taken
     else:
@@ -224,8 +223,7 @@ def inserted(
     device, sequence = device.copy(), sequence.copy()
     device[sub.tasks] = found
     end = start + sub.problem.duration[np.arange(len(found)), found]
-    place = np.empty(len(found), dtype=np.int64)
-    place[sub.problem.order] = np.arange(len(found))
+    place = inverse(sub.problem.order)
     sequence[area.first : area.last] = sub.tasks[np.lexsort((place, end, start))]
     return device, sequence
 
@@ -238,8 +236,7 @@ def _booked(state: State, sub: Subproblem, area: Neighbourhood, device: Int, sta
     problem, position = state.problem, state.position
     starts, ends = state.start.copy(), state.end.copy()
     starts[sub.tasks], ends[sub.tasks] = start, end
-    last = np.zeros(problem.n_devices, dtype=np.int64)
-    np.maximum.at(last, device[sub.tasks], end)
+    last = by_index(np.maximum, device[sub.tasks], end, problem.n_devices)
     behind = position >= area.last
     late = int((last[device[behind]] - starts[behind]).max(initial=0))
     starts[behind] += late
