@@ -9,7 +9,8 @@ portfolios of algorithms). The order is:
 3. Heuristics run, alone and after passes that join tasks, as far as the time limit allows; `single` always runs.
 4. Up to 64 tasks on identical devices are appended by their starts (`exact._chronological`), and again after CP-SAT.
    Where single tasks cut the graph, the blocks between them are solved (`series`).
-5. Annealing runs for a short time from each of the best schedules.
+5. Annealing runs for a short time from each of the best schedules; in shops, memetic search and large neighbourhood
+   search run instead, as long as each gains.
 6. CP-SAT runs if its model is small enough, from the best schedule so far. It may prove the optimum or infeasibility.
 7. Annealing and local search (neither in shops), memetic search, large neighbourhood search and a sweep of windows take
    turns; those with a higher gain get more. CP-SAT runs once more after the prover has ended.

@@ -5,12 +5,13 @@ doi:10.1007/3-540-49481-2_30. Kinds and sizes of neighbourhoods adapt to their s
 Self-adapting large neighborhood search: application to single-mode scheduling problems, MISTA 2007.
 
 The schedule is kept as a sequence of the tasks by start. A neighbourhood frees all or some tasks of an interval of the
-sequence (`_lns.search`: consecutive tasks, those of two devices, clusters on the critical path); the others
-keep their device and their order. CP-SAT gives the free tasks devices and starts (`_lns.search`). Exact heads and
-tails represent the rest of the schedule, so CP-SAT minimises the makespan of the whole with a model of the interval's
-size. The times of the whole schedule are then recomputed and checked, and the schedule is accepted unless it is longer.
-The size of a kind grows when neighbourhoods that failed before are solved again without gain, and shrinks when they are
-not solved. Kinds with a higher gain per second are used more often. The time per neighbourhood grows with the failures.
+sequence (`_lns.search`: consecutive tasks, those of two devices, clusters on the critical path); the others keep their
+device and their order. CP-SAT gives the free tasks devices and starts (`_lns.search`). Exact heads and tails represent
+the rest of the schedule, so CP-SAT minimises the makespan of the whole with a model of the interval's size, and then
+its lateness, which reduces the number of critical paths. The times of the whole schedule are then recomputed and
+checked, and the schedule is accepted unless it is longer. The size of a kind grows when neighbourhoods that failed
+before are solved again without gain, and shrinks when they are not solved. Kinds with a higher gain per second are used
+more often. The time per neighbourhood grows with the failures.
 
 With tight memory the search stagnates earlier than annealing.
 
