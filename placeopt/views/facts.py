@@ -54,14 +54,15 @@ MEANING = {
 
 def problem_line(problem: Problem) -> str:
     """Describe a problem in one line: sizes, CCR, required and available memory."""
-    required = int(problem.memory.sum() if problem.memory_model == "sum" else problem.resident.sum())
+    live = problem.memory_model == "peak"  # then only resident bytes need memory at all times
+    required = int((problem.resident if live else problem.memory).sum())
     capacity = [memory_capacity(problem, d) for d in own_devices(problem)]
     known = [amount for amount in capacity if amount is not None]
     available = size_text(sum(known)) if len(known) == len(capacity) else "unlimited"
     ratio = ccr(problem)
     shown = "-" if ratio is None else f"{ratio:.3g}"
     name = visible(problem.name) or "problem"
-    return f"{name}: {sizes(problem)}, CCR {shown}, memory {size_text(required)} of {available}"
+    return f"{name}: {sizes(problem)}, CCR {shown}, {'resident ' * live}memory {size_text(required)} of {available}"
 
 
 def unit_metric(objective: Objective) -> Metric | None:

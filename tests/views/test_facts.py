@@ -7,12 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import placeopt as po
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Metric, Objective, Term
 from placeopt.views.facts import (
     aligned,
     best_known_text,
     first_level,
+    problem_line,
     task_traffic,
     unit_metric,
     verdict_text,
@@ -45,6 +47,13 @@ def test_leading_metric(levels: tuple[tuple[Term, ...], ...], leading: Metric | 
 )
 def test_a_sum_of_times_is_a_time(level: tuple[Term, ...], unit: Metric | None) -> None:
     assert unit_metric(Objective((level,))) == unit
+
+
+def test_live_memory_is_not_resident_memory() -> None:
+    tasks: dict[str, object] = {"a": {"time": 1, "output": 7}, "b": {"time": 1, "memory": 3, "after": "a"}}
+    document = {"placeopt": 1, "devices": {"d": {"memory": 16}}, "tasks": tasks}
+    assert problem_line(po.compile(document)).endswith("CCR 0, memory 10 B of 16 B")
+    assert problem_line(po.compile(document | {"memory_model": "peak"})).endswith("CCR 0, resident memory 3 B of 16 B")
 
 
 def test_verdict() -> None:
