@@ -54,7 +54,7 @@ class Tuning:
     silent: float = 0.2  # share of this turn after which it ends without a gain, with several threads
     silent_least: float = 5.0  # seconds of this at least
     near: float = 0.03  # largest gap with which it has another turn there
-    first: float = 0.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
+    first: float = 1.5  # seconds of CP-SAT before the heuristics, if no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
     begin_sequenced: float = 0.2  # the same, if no transfer takes time
     begin_least: float = 0.03  # share of this search at least, without a gain

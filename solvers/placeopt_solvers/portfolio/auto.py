@@ -5,7 +5,7 @@ economics approach to hard computational problems, Science 275, 1997, doi:10.112
 portfolios of algorithms). The order is:
 
 1. The exact passes make the problem smaller.
-2. Where no transfer takes time, CP-SAT runs for half a second. It proves most small shops.
+2. Where no transfer takes time, CP-SAT runs for up to 1.5 seconds. It proves most small shops.
 3. Heuristics run, alone and after passes that join tasks, as far as the time limit allows; `single` always runs.
 4. Up to 64 tasks on identical devices are appended by their starts (`exact._chronological`), and again after CP-SAT.
    Where single tasks cut the graph, the blocks between them are solved (`series`).
