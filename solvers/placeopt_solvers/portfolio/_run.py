@@ -31,7 +31,7 @@ from ..exact._cp_sat.run import CpSatSettings, solved
 from ..search._intervals.moves import Moves
 from ..search._intervals.multilevel import Multilevel
 from ..search._intervals.sweep import Sweep, swept
-from ..search._lns.search import Search as Repair
+from ..search._lns.search import Search as NeighbourhoodSearch
 from ._members import affordable, schedules, segments
 from ._restarts import Restarts
 from ._standings import PortfolioRun
@@ -122,7 +122,7 @@ class Run(PortfolioRun):
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.memetic: Memetic | None = None
-        self.repair: Repair | None = None
+        self.neighbourhoods: NeighbourhoodSearch | None = None
         self.examined: float | None = None  # the best value after CP-SAT ran last
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
@@ -471,10 +471,11 @@ class Run(PortfolioRun):
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:
         """Continue large neighbourhood search; a better schedule of another operator replaces its own."""
-        search = self.repair
+        search = self.neighbourhoods
         if search is None:
             better = partial(self.offer, name="lns")
-            self.repair = search = Repair(self.problem, start, number, self.stopped, better, self.threads)
+            search = NeighbourhoodSearch(self.problem, start, number, self.stopped, better, self.threads)
+            self.neighbourhoods = search
         elif search.state.span > makespan(self.problem, start):
             search.go_to(start)
         search.workers = self.threads
