@@ -46,7 +46,7 @@ lost = problem.part([n for n, name in enumerate(problem.node_names) if name != "
 plans, after = po.replace_serving(lost, problem, result.plan, time_limit=6)
 few = plans[0]
 assert few.loaded < 20
-print(f"fewer than 20 layers to load: more than {few.plan.rate * 4 // result.rate * 25}% of the rate")
+print(f"fewer than 20 layers to load: more than {few.plan.rate * 2 // result.rate * 50}% of the rate")
 
 # %%
 # How much of this is needed for 800 tokens per second? `po.cheapest_serving` chooses among the nodes, by the price of
