@@ -614,6 +614,11 @@ class WindowMoves:
         Continue from a topological order (n,) and devices (n,); the window is empty and at the begin.
         """
 
+    def reserve(self, first: int, free: numpy.typing.NDArray[numpy.int64]) -> None:
+        """
+        From position `first` on, devices are not free before the ticks `free` (m,). Counts from the next `load` on.
+        """
+
     def enter(self, low: int, high: int) -> None:
         """
         Move the window to the positions [low, high), where neither is lower than before.

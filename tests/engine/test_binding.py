@@ -594,6 +594,10 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             lambda **a: engine.WindowMoves(instance, 0).load(*a.values()),
             {"order": sequence, "device": zeros},
         ),
+        "reserve devices": (
+            lambda **a: engine.WindowMoves(instance, 0).reserve(0, *a.values()),
+            {"free": np.zeros(problem.n_devices, dtype=np.int64)},
+        ),
         "load critical paths": (
             lambda **a: engine.CriticalPaths(instance, 0).load(*a.values()),
             {"order": sequence, "device": zeros},

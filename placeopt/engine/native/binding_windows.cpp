@@ -47,6 +47,15 @@ end, tails from its begin on.)")
             nb::sig("def load(self, order: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64]) -> None"),
             "Continue from a topological order (n,) and devices (n,); the window is empty and at the begin.")
         .def(
+            "reserve",
+            [](BoundWindows& self, Int first, nb::handle free) {
+                const auto ticks = array<Int>("free", free, {self.instance.value.m});
+                check_range("free", ticks, 0, NEVER - 1);
+                self.value.reserve(first, ticks);
+            },
+            "first"_a, "free"_a, nb::sig("def reserve(self, first: int, free: numpy.typing.NDArray[numpy.int64]) -> None"),
+            "From position `first` on, devices are not free before the ticks `free` (m,). Counts from the next `load` on.")
+        .def(
             "enter",
             [](BoundWindows& self, Int low, Int high) {
                 if (low < self.value.low || high < self.value.high || low > high || high > self.instance.value.n)

@@ -61,7 +61,7 @@ Int WindowMoves::last_before(Int d, Int p) const {
 
 // What surrounds task i on device d; positions outside the window are those of its borders.
 WindowMoves::Surroundings WindowMoves::surroundings(Int i, Int d) const {
-    Int begin = low - 1, until = high, ready = problem_.release[i], rest = 0;
+    Int begin = low - 1, until = high, ready = std::max(problem_.release[i], free_[d]), rest = 0;
     for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) {
         const Int u = problem_.source[k], a = device[u];
         begin = std::max(begin, position[u]);

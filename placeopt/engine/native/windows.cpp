@@ -8,8 +8,8 @@ namespace engine {
 WindowMoves::WindowMoves(const SearchProblem& problem, Int seed)
     : order(problem.n), position(problem.n), device(problem.n), ticks(problem.n), delay(problem.e), end(problem.n),
       after(problem.n), reach(problem.n), before(problem.n), behind(problem.n), first(problem.m), room(problem.m),
-      best_order(problem.n), best_device(problem.n), problem_(problem), random_(seed % (MODULUS - 1) + 1), gate_(problem.m),
-      later_(problem.n), marked_(problem.n) {
+      best_order(problem.n), best_device(problem.n), problem_(problem), random_(seed % (MODULUS - 1) + 1), free_(problem.m),
+      gate_(problem.m), later_(problem.n), marked_(problem.n) {
     moved_.reserve(LONGEST);
 }
 
@@ -58,19 +58,25 @@ void WindowMoves::load(Ints tasks, Ints devices) {
     }
 }
 
+void WindowMoves::reserve(Int first, Ints free) {
+    reserved_ = first;
+    std::copy(free.begin(), free.end(), free_.begin());
+}
+
 // The end of task i after the tasks before it.
 Int WindowMoves::head(Int i) const {
     Int start = problem_.release[i];
+    if (position[i] >= reserved_) start = std::max(start, free_[device[i]]);
     if (before[i] >= 0) start = std::max(start, end[before[i]]);
     for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k)
         start = std::max(start, add(end[problem_.source[k]], delay[k]));
     return add(start, ticks[i]);
 }
 
-// The ticks after task i on paths that continue at a position from `begin` on; 0 without one.
+// The ticks after task i on paths that continue at a position from `begin` on, and at least its least tail.
 Int WindowMoves::tail(Int i, Int begin) const {
-    Int rest = 0;
-    if (const Int j = behind[i]; j >= 0 && position[j] >= begin) rest = add(ticks[j], after[j]);
+    Int rest = problem_.tail[i];
+    if (const Int j = behind[i]; j >= 0 && position[j] >= begin) rest = std::max(rest, add(ticks[j], after[j]));
     for (Int e = problem_.out_start[i]; e < problem_.out_start[i + 1]; ++e) {
         const Int j = problem_.target[e];
         if (position[j] >= begin) rest = std::max(rest, add(delay[problem_.slot[e]], add(ticks[j], after[j])));
@@ -149,7 +155,7 @@ bool WindowMoves::evaluate(Int limit) {
         marked_[p - 1] = false;
         const Int i = order[p - 1], now = head(i), was = end[i];
         if (now == was && p > last_ + 1) continue;
-        Int beyond = 0;
+        Int beyond = problem_.tail[i];
         // Whether the makespan may stay within the limit although task j follows i after a gap.
         const auto follows = [&](Int j, Int gap) {
             const Int q = position[j], rest = gap + ticks[j] + after[j];

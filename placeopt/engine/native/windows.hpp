@@ -31,6 +31,8 @@ public:
 
     // Continues from a topological order (n,) and devices (n,); the window is empty and at the begin.
     void load(Ints tasks, Ints devices);
+    // From position `first` on, devices are not free before `free` (m,). Counts from the next `load` on.
+    void reserve(Int first, Ints free);
     // Moves the window to [low, high), where neither is lower than before, and computes the makespan. O(k) for k tasks and edges
     // in both windows and between them, or from tasks before the window to others in or after it.
     void enter(Int low, Int high);
@@ -125,6 +127,7 @@ private:
 
     SearchProblem problem_;
     Int random_;
+    std::vector<Int> free_;      // (m,) ticks from which tasks from position `reserved_` on may use each device
     std::vector<Int> gate_;      // (m,) the last task of each device before the window, NONE for none
     std::vector<Int> later_;     // (n,) length of the longest path that begins at each position or later, valid like `after`
     std::vector<Int> open_;      // tasks before the window with consumers in or after it
@@ -132,6 +135,7 @@ private:
     std::vector<Moved> moved_;   // by the last proposal
     std::vector<Logged> logged_; // what the last evaluation timed again
     Int first_ = 0, last_ = 0;   // first and last position that the last proposal affects apart from times
+    Int reserved_ = 0;
     Int horizon_ = 0;            // last marked position
     Int around_ = 0;             // length of the longest path without a task of the window
     Int ended_ = 0;              // the latest end before the window

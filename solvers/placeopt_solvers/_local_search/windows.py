@@ -19,10 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt import engine
+from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, sequence
 
-from .instance import make_instance
+from .instance import Instance, make_instance
 
 
 class Tuning(NamedTuple):
@@ -32,7 +33,7 @@ class Tuning(NamedTuple):
     shifts: int = 20
     swaps: int = 10
     ejections: int = 5
-    tries: int = 30  # at most as many random tasks are drawn to change the one on the longest path
+    tries: int = 60  # at most as many random tasks are drawn to change the one on the longest path
     choices: int = 6  # devices that a move compares
     near: int = 85  # percentage of these devices that are those of producers or consumers
     least: int = 1  # fewest tasks of the group of the task to change
@@ -42,9 +43,10 @@ class Tuning(NamedTuple):
 class Plan:
     """Sizes, temperatures, and seconds that only affect budgets; `benchmarks/search_speed.py` measures them."""
 
-    size: int = 1_000  # tasks of a window
-    advance: int = 500  # tasks from one window to the next
-    rounds: int = 10_000  # moves in a window, at most
+    size: int = 500  # tasks of a window
+    advance: int = 250  # tasks from one window to the next
+    rounds: int = 5_000  # moves in a window on average, at most
+    focus: float = 0.9  # share of the moves that go to windows by the ticks lost in them
     # first temperatures in windows, in turn, as parts of the makespan divided by the number of tasks
     hot: tuple[float, ...] = (1.0, 4.0, 16.0)
     fall: float = 0.02  # last temperature in a window, as a part of its first
@@ -89,11 +91,41 @@ def rounds_in(seconds: float) -> int:
     return int(seconds / PLAN.move)
 
 
+def bordered(instance: Instance, state: engine.WindowMoves, first: int, last: int, seed: int) -> engine.WindowMoves:
+    """Return moves for the positions [first, last) of a state, in which other positions may use half of the slack.
+
+    Let each task outside the part start in the middle between its earliest and its latest start, and let those in it
+    whose data tasks behind it need end as if they did, on the same device. Then a path across a border is cut where
+    its parts are together as long as the makespan, so the gains of several parts add up on paths through all of them.
+    """
+    start, here = state.end - state.ticks, state.position
+    middle = (state.span + start - state.ticks - state.after) // 2
+    before, behind = here < first, here >= last
+    needed = np.zeros(len(here), dtype=np.bool_)
+    needed[instance.source[np.repeat(behind, np.diff(instance.in_start))]] = True
+    release = np.where(before, middle, instance.release)
+    tail = np.where(needed | behind, state.span - middle - state.ticks, instance.tail)
+    feasible = instance.feasible.copy()
+    feasible[instance.group[needed & ~before]] = False
+    moves = engine.WindowMoves(instance._replace(release=release, tail=tail, feasible=feasible), seed)
+    if first > 0:
+        free, onward = np.zeros(len(state.first), dtype=np.int64), state.order[first:][::-1]
+        free[state.device[onward]] = middle[onward]  # of the first task on each device
+        moves.reserve(first, free)
+    return moves
+
+
+def sweep_seconds(tasks: int) -> float:
+    """Estimate the seconds in which a core tries the most moves in all windows of some tasks."""
+    return tasks / PLAN.advance * PLAN.rounds * PLAN.move
+
+
 class WindowSearch:
     """A search in windows: its state and the best schedule so far. Memory O(n m + e).
 
     `rounds` is the number of moves of the whole search. It decides how many moves each window gets. With a `part`
-    [first, last) of the positions in the start's sequence, the tasks outside keep their order and their devices.
+    [first, last) of the positions in the start's sequence, the tasks outside keep their order and their devices, and
+    `span` counts the slack that `bordered` leaves to others. `turn` is the number of earlier searches of this kind.
     """
 
     def __init__(
@@ -104,13 +136,18 @@ class WindowSearch:
         rounds: int,
         plan: Plan = PLAN,
         part: tuple[int, int] | None = None,
+        turn: int = 0,
     ) -> None:
-        self.problem, self.plan = problem, plan
+        self.problem, self.plan, self.turn = problem, plan, turn
         self.part = (0, problem.n_tasks) if part is None else part
         n = self.part[1] - self.part[0]
         self.instance = make_instance(problem)
-        self.state = engine.WindowMoves(self.instance, seed)
         self._judge = engine.WindowMoves(self.instance, seed)
+        self._judge.load(sequence(problem, start), start.device)
+        if n == problem.n_tasks:
+            self.state = engine.WindowMoves(self.instance, seed)
+        else:
+            self.state = bordered(self.instance, self._judge, *self.part, seed)
         self.tried = self.windows = 0
         self._count = max(-(-(n - plan.size) // plan.advance), 0) + 1
         self._each = max(min(rounds // self._count, plan.rounds), 1)
@@ -120,7 +157,7 @@ class WindowSearch:
 
     @property
     def span(self) -> int:
-        """The makespan of the best schedule so far, in ticks."""
+        """The makespan of the best schedule so far, in ticks; of a part, at least this makespan."""
         return self.state.held
 
     @property
@@ -139,8 +176,8 @@ class WindowSearch:
         begin, end = self.part
         n = end - begin
         size = np.diff(instance.member_start)
-        offset, cost = 0, 1 + n // plan.size
-        for turn in itertools.count():
+        offset, cost = (self.turn % 2) * plan.advance // 2, 1 + n // plan.size
+        for turn in itertools.count(self.turn):
             state.load(state.best_order, state.best_device)
             by_start = sequence(self.problem, Schedule(state.device.copy(), state.end - state.ticks))
             # The tasks of the part stay within it: none depends on a task behind the part.
@@ -148,12 +185,12 @@ class WindowSearch:
             order[begin:end] = by_start[(place >= begin) & (place < end)]
             state.load(order, state.device.copy())
             state.keep_best()
-            for at, low in enumerate(range(-offset, max(n - plan.size, 0) + plan.advance, plan.advance), turn):
-                first = min(max(low, 0), max(n - plan.size, 0))
-                hot = plan.hot[at % len(plan.hot)]
-                yield Window(begin + first, begin + min(first + plan.size, n), self._each, hot, TUNING, 1)
-                if first + plan.size >= n:
-                    break
+            last = max(n - plan.size, 0)
+            lows = begin + np.unique(np.clip(np.arange(-offset, last + plan.advance, plan.advance), 0, last))
+            highs = np.minimum(lows + plan.size, end)
+            planned = np.stack((lows, highs, self._moves(lows, highs)), axis=1).tolist()
+            for at, (low, high, rounds) in enumerate(planned, turn):
+                yield Window(low, high, rounds, plan.hot[at % len(plan.hot)], TUNING, 1)
             offset = plan.advance // 2 - offset
             if n < self.problem.n_tasks:
                 continue
@@ -166,6 +203,20 @@ class WindowSearch:
                 state.load(state.order.copy(), state.device.copy())
                 state.keep_best()
                 yield Window(0, n, rounds, plan.hot[turn % len(plan.hot)], WIDE, cost)
+
+    def _moves(self, lows: Int, highs: Int) -> Int:
+        """Return how many moves windows get: some in equal shares, the others by the ticks lost in them.
+
+        Ticks are lost where the longest path takes longer than it would on the fastest devices without transfers.
+        """
+        state, plan = self.state, self.plan
+        critical = state.order[(state.end + state.after == state.span)[state.order]]
+        lost = np.append(state.after[critical] - self.instance.tail[critical], 0)
+        at = state.position[critical]
+        loss = np.maximum(lost[np.searchsorted(at, lows)] - lost[np.searchsorted(at, highs)], 0)
+        share = loss / max(float(loss.mean()), 1.0)
+        rounds: Int = np.maximum(self._each * (1 - plan.focus + plan.focus * share), 1).astype(np.int64)
+        return rounds
 
     def step(self, stopped: Callable[[], bool], most: int) -> None:
         """Try moves in the next window, at most `most`."""

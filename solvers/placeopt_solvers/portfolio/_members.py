@@ -19,12 +19,11 @@ from placeopt.proving.heuristics import heuristic_schedule
 from .._runs.validity import valid_forms
 from .._starts.segments import segmented
 
-STEP, MOST = 1e-6, 0.4
-"""Seconds of a step (an edge or a task, and a device) in plain Python; most seconds in plain Python of a heuristic that
-has compiled code."""
-
 SHARE = 0.05
 """Share of the time limit that the estimate of a heuristic may take; heuristics with larger estimates do not run."""
+
+WIDE = 3000
+"""Tasks from which the number of ready ones decides the time of heuristics that compare all pairs."""
 
 ALWAYS = 2
 """Heuristics that always run."""
@@ -32,12 +31,17 @@ ALWAYS = 2
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A heuristic after passes; `rate` are microseconds of a step in compiled code, None without compiled code."""
+    """A heuristic after passes.
+
+    `rate` are microseconds of an edge or a task, and a device. With `pairs`, each step compares all pairs of a ready
+    task and a device, so large graphs take longer.
+    """
 
     solver: str
-    rate: float | None = 0.1
+    rate: float = 0.08
     passes: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+    pairs: bool = False
 
     @property
     def name(self) -> str:
@@ -49,9 +53,7 @@ class Member:
     def seconds(self, problem: Problem) -> float:
         """Estimate its seconds from the size of the problem."""
         steps = float(problem.n_tasks + problem.n_edges) * problem.n_devices
-        if self.rate is None:  # all pairs of ready tasks and devices in every step
-            return steps * STEP * max(1.0, problem.n_tasks / 300)
-        return min(steps * STEP, MOST) + steps * self.rate * 1e-6
+        return steps * self.rate * 1e-6 * (max(1.0, problem.n_tasks / WIDE) if self.pairs else 1.0)
 
 
 UNITING = "celeritas-fusion:colocation=unite"
@@ -63,27 +65,27 @@ MEMBERS = (
     Member("etf"),
     Member("peft"),
     Member("m-etf"),
-    Member("lookahead-heft"),
+    Member("lookahead-heft", 0.3),
     Member("heuristic-g"),
     Member("flb"),
-    Member("celeritas", 0.5, settings=(("placement", "best"),)),
-    Member("celeritas", 0.5, settings=(("placement", "best"), ("colocation", "unite"))),
+    Member("celeritas", settings=(("placement", "best"),)),
+    Member("celeritas", settings=(("placement", "best"), ("colocation", "unite"))),
     Member("heft", passes=("coplace",)),
     Member("flb", passes=("coplace",)),
     Member("etf", passes=("coplace",)),
     Member("fcp"),
     Member("cpop"),
-    Member("dsc", 2.0),
+    Member("dsc"),
     Member("heft", passes=(UNITING,)),
     Member("celeritas", passes=(UNITING,), settings=(("placement", "best"), ("colocation", "unite"))),
-    Member("m-sct", 5.0),
-    Member("hbmct", None),
-    Member("gdl", None),
-    Member("bil", None),
-    Member("sufferage", None),
-    Member("max-min", None),
-    Member("gdl", None, (UNITING,)),
-    Member("wba", None, (UNITING,)),
+    Member("m-sct", 0.6),
+    Member("hbmct", 0.3, pairs=True),
+    Member("gdl", 0.3, pairs=True),
+    Member("bil", 0.3, pairs=True),
+    Member("sufferage", 0.3, pairs=True),
+    Member("max-min", 0.3, pairs=True),
+    Member("gdl", 0.3, (UNITING,), pairs=True),
+    Member("wba", 0.3, (UNITING,), pairs=True),
 )
 """In the order in which they run."""
 

@@ -25,7 +25,7 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, makespan
 from placeopt.protocol import Answer, Options, Termination
 
-from ..._local_search.windows import WindowSearch, rounds_in, searches_windows
+from ..._local_search.windows import WindowSearch, rounds_in, searches_windows, sweep_seconds
 from ..._runs.solve_run import SolveRun
 from ..._runs.validity import valid
 from .state import State, decoded
@@ -117,8 +117,8 @@ def joined(state: State, changes: Sequence[Change]) -> State:
     return joined(joined(state, changes[:half]), changes[half:]) if half else state
 
 
-TURN = 5.0
-"""Maximum number of seconds of the ranges of one turn."""
+TURN = 0.5
+"""Seconds of the ranges of one turn, at least; of long ranges, a turn visits all windows once."""
 
 
 class Moves:
@@ -155,12 +155,13 @@ class Moves:
     def run(self, seconds: float, bound: float) -> None:
         """Try the moves of about `seconds`, or until the makespan is at most a bound."""
         while seconds > 0 and self.span > bound and not self.stopped():
-            turn, number = min(seconds, TURN), next(self._turns)
+            number = next(self._turns)
             parts = ranges(self.problem.n_tasks, self.workers, number)
+            turn = min(seconds, max(TURN, sweep_seconds(self.problem.n_tasks // len(parts))))
             if len(parts) == 1:
                 self._continued(turn, bound)
             else:
-                self._divided(parts, turn, self.seed + 31 * number, bound)
+                self._divided(parts, turn, self.seed + 31 * number, bound, number)
             seconds -= turn
 
     def _continued(self, seconds: float, bound: float) -> None:
@@ -168,11 +169,11 @@ class Moves:
             self._search = WindowSearch(self.relaxed, self.schedule, self.seed, rounds_in(self.planned))
         self._search.run(rounds_in(seconds), self.stopped, self._offer, bound)
 
-    def _divided(self, parts: list[tuple[int, int]], seconds: float, seed: int, bound: float) -> None:
+    def _divided(self, parts: list[tuple[int, int]], seconds: float, seed: int, bound: float, number: int) -> None:
         """Search in each range, and join the results, those of the shortest schedules first."""
         rounds, state = rounds_in(seconds), State(self.relaxed, self.schedule)
         searches = [
-            WindowSearch(self.relaxed, self.schedule, seed + 7919 * at, rounds, part=part)
+            WindowSearch(self.relaxed, self.schedule, seed + 7919 * at, rounds, part=part, turn=number)
             for at, part in enumerate(parts)
         ]
 
