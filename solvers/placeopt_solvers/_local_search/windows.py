@@ -94,9 +94,10 @@ def rounds_in(seconds: float) -> int:
 def bordered(instance: Instance, state: engine.WindowMoves, first: int, last: int, seed: int) -> engine.WindowMoves:
     """Return moves for the positions [first, last) of a state, in which other positions may use half of the slack.
 
-    Let each task outside the part start in the middle between its earliest and its latest start, and let those in it
-    whose data tasks behind it need end as if they did, on the same device. Then a path across a border is cut where
-    its parts are together as long as the makespan, so the gains of several parts add up on paths through all of them.
+    Tasks outside the part count as if they started in the middle between their earliest and their latest start. A task
+    of the part with consumers after the part must end as if it had started in its own middle, and keeps its device. So
+    the pieces of a path across a border are together as long as the makespan at most, and the gains of several parts
+    add up on each path through all of them.
     """
     start, here = state.end - state.ticks, state.position
     middle = (state.span + start - state.ticks - state.after) // 2
