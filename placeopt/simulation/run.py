@@ -135,7 +135,7 @@ class Run:
         current = self._replayed(schedule) if given else self._booked_in_sequence(schedule)
         while self.unsettled:
             earlier = self._replayed(current)
-            if np.array_equal(earlier.start, current.start):
+            if np.array_equal(_starts(earlier), _starts(current)):
                 return earlier
             current = earlier
         return current
@@ -173,6 +173,11 @@ class Run:
         ties = np.concatenate((position, position[problem.edge_source[moves]]))
         by_key = np.lexsort((ties, np.concatenate((end, move_end[moves])), np.concatenate((start, move[moves]))))
         return np.concatenate((np.arange(problem.n_tasks), problem.n_tasks + moves))[by_key]
+
+
+def _starts(schedule: Schedule) -> Int:
+    """The starts of tasks and transfers."""
+    return schedule.start if schedule.transfers is None else np.append(schedule.start, schedule.transfers.start)
 
 
 def prepared_run(

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import reference_simulation as reference
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from link_lanes import lanes, random_links
 
@@ -465,6 +465,7 @@ def test_agrees_with_the_reference(contention: str, discipline: str, seed: int) 
 @pytest.mark.parametrize("contention", CONTENTIONS)
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
+@example(seed=11657)  # transfers of no length, which only move earlier when all tasks have settled
 def test_a_schedule_is_executed_in_its_own_order(contention: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, contention)
