@@ -161,7 +161,7 @@ class Moves:
             if len(parts) == 1:
                 self._continued(turn, bound)
             else:
-                self._divided(parts, turn, self.seed + 31 * number, bound, number)
+                self._divided(parts, turn, number, bound)
             seconds -= turn
 
     def _continued(self, seconds: float, bound: float) -> None:
@@ -169,9 +169,9 @@ class Moves:
             self._search = WindowSearch(self.relaxed, self.schedule, self.seed, rounds_in(self.planned))
         self._search.run(rounds_in(seconds), self.stopped, self._offer, bound)
 
-    def _divided(self, parts: list[tuple[int, int]], seconds: float, seed: int, bound: float, number: int) -> None:
+    def _divided(self, parts: list[tuple[int, int]], seconds: float, number: int, bound: float) -> None:
         """Search in each range, and join the results, those of the shortest schedules first."""
-        rounds, state = rounds_in(seconds), State(self.relaxed, self.schedule)
+        rounds, state, seed = rounds_in(seconds), State(self.relaxed, self.schedule), self.seed + 31 * number
         searches = [
             WindowSearch(self.relaxed, self.schedule, seed + 7919 * at, rounds, part=part, turn=number)
             for at, part in enumerate(parts)
