@@ -126,6 +126,7 @@ class Run(PortfolioRun):
         self.examined: float | None = None  # the best value after CP-SAT ran last
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
+        self.gained: ImprovementOperator | None = None  # the one that gained last
         timed = problem.objective.single == "makespan"
         roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
         # Whether memetic search applies, and whether transfers are free as well, as in shops: CP-SAT is strong there.
@@ -363,7 +364,10 @@ class Run(PortfolioRun):
             self.restarts.submit(self.best.schedule, self.clock.remaining)
 
     def _turn(self) -> None:
-        """Run the operator with the highest rate, new ones first; without any gain, each in turn."""
+        """Run the operator with the highest rate, new ones first.
+
+        Without any gain, every second turn is for the one that gained last, and the others share the rest.
+        """
         start = self.best.schedule or any_start(self.problem)
         if start is None:
             self.proved = Termination.FAILED
@@ -373,13 +377,19 @@ class Run(PortfolioRun):
         able = [each for each in self.operators if value is not None or not each.needs_schedule]
         able = able or [ImprovementOperator("annealing", self._anneal)]
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
-        operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
+        if any(rates):
+            operator = able[rates.index(max(rates))]
+        else:
+            others = [each for each in able if each is not self.gained] or able
+            operator = self.gained if self.gained and self.turns % 2 else others[self.turns // 2 % len(others)]
         with self.best.turn(operator.name):
             seconds = operator.turn(
                 start, self.length * (operator.trial if operator.rate is None else 1), self.options.seed + self.turns
             )
         self.worked += seconds
         operator.learn(value, self._value(), seconds)
+        if operator.rate:
+            self.gained = operator
         self.turns += 1
 
     def _anneal(self, start: Schedule, seconds: float, number: int) -> float:
