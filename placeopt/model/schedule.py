@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,13 @@ def _read_only_fields(instance: object, *names: str) -> None:
         array = whole_numbers(name, getattr(instance, name), None, "", least=None)
         array.flags.writeable = False
         object.__setattr__(instance, name, array)
+
+
+def _restored(self: Any, state: list[Any]) -> None:
+    """Restore the fields of a pickled object; arrays that a cluster sent may lie where the engine cannot read them."""
+    for field, value in zip(fields(self), state, strict=True):
+        kept = np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
+        object.__setattr__(self, field.name, kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +47,8 @@ class Transfers:
     edge: Int
     start: Int
     sent: Int | None = None
+
+    __setstate__ = _restored
 
     def __post_init__(self) -> None:
         _read_only_fields(self, "edge", "start", *(["sent"] if self.sent is not None else []))
@@ -69,6 +79,8 @@ class Stages:
     recompute: Int
     synchronise: Int
 
+    __setstate__ = _restored
+
     def __post_init__(self) -> None:
         _read_only_fields(self, "number", "leader", "recompute", "synchronise")
 
@@ -90,6 +102,8 @@ class Offsets:
     resident: Int
     output: Int
     scratch: Int
+
+    __setstate__ = _restored
 
     def __post_init__(self) -> None:
         _read_only_fields(self, *BUFFERS)
@@ -123,6 +137,8 @@ class Schedule:
     transfers: Transfers | None = None
     stages: Stages | None = None
     offsets: Offsets | None = None
+
+    __setstate__ = _restored
 
     def __post_init__(self) -> None:
         _read_only_fields(self, "device", "start")
