@@ -388,7 +388,7 @@ class Run(PortfolioRun):
             )
         self.worked += seconds
         operator.learn(value, self._value(), seconds)
-        if operator.rate:
+        if operator.rate and operator in self.operators:
             self.gained = operator
         self.turns += 1
 
