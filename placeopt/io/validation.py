@@ -26,7 +26,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
-_OTHERS = _VERSIONS | {"placeopt_certificate": "certificate", "placeopt_buffers": "buffer"}
+KINDS = _VERSIONS | {"placeopt_certificate": "certificate", "placeopt_buffers": "buffer"}
 """Kinds of files by the keys that only they have."""
 _PLANS = {"tasks": "tasks", "tokens_per_second": "a serving problem"}
 """What a plan file is a plan of, by keys that only such plan files have."""
@@ -79,7 +79,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
     for key, what in _VERSIONS.items():
         # Other issues of another kind of file, or of a later version, would mislead.
-        other = next((kind for name, kind in _OTHERS.items() if name != key and name in data), None)
+        other = next((kind for name, kind in KINDS.items() if name != key and name in data), None)
         if key in model.model_fields and key not in data and other is not None:
             expected = _KINDS.get(model.__name__, what)
             message = f"{key} is missing: this looks like a {other} file, expected a {expected} file"

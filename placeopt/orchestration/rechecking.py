@@ -8,7 +8,6 @@ about equal problems are decided once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -19,6 +18,8 @@ import numpy as np
 
 from placeopt.errors import CertificateError, UsageError, visible
 from placeopt.io.files import LONGEST_PATH, UnreadableError, read_text
+from placeopt.io.syntax import TextError, read_json
+from placeopt.io.validation import KINDS
 from placeopt.model.arrays import checked_call, checked_number
 from placeopt.model.problem import BUSY, UNLIMITED, Objective, Problem, Term, check_problem
 from placeopt.orchestration.pipeline import solve
@@ -27,6 +28,9 @@ from placeopt.protocol import Clock, Termination, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.verifier.certificates import Checked, Leaf, examined
 from placeopt.verifier.certificates.model import Model
+
+MARK = "placeopt_certificate"
+"""The key that only certificates have."""
 
 SECOND = ("cp-sat", "milp")
 """Solvers that decide claims again, the first one that does not share the engine."""
@@ -75,13 +79,23 @@ def check_certificate(
 
 
 def _read(path: str | PathLike[str]) -> Any:
+    where = visible(str(path), LONGEST_PATH)
     try:
-        return json.loads(read_text(path))
+        document, faults = read_json(read_text(path))
+        if faults:
+            raise TextError(faults[0].message, faults[0].place)
     except UnreadableError as error:
-        why = str(error)
-    except (ValueError, RecursionError):
-        why = "is not JSON"
-    raise UsageError(f"certificate {visible(str(path), LONGEST_PATH)}: {why}")
+        raise UsageError(f"certificate {where}: {error}") from None
+    except TextError as error:
+        place = "".join(f":{at}" for at in error.place or ())
+        raise UsageError(f"certificate {where}{place}: {error.message}") from None
+    held = document if isinstance(document, dict) else {}
+    if MARK not in held:
+        other = next((f"looks like a {kind} file" for key, kind in KINDS.items() if key in held), None)
+        raise UsageError(
+            f"certificate {where}: {other or f'{MARK} is missing'}; expected a file of `solve --certificate`"
+        )
+    return document
 
 
 class _Second:

@@ -8,6 +8,7 @@ import os
 import random
 import re
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -638,10 +639,12 @@ def test_a_wrong_claim_is_named(claim: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"placeopt_certificate": 2}, "placeopt_certificate is 2; expected 1 for this problem"),
-        ({"problem": "0"}, "problem is '0'; expected '.*' for this problem"),
-        ({"objective": "energy"}, "objective is 'energy'; expected 'makespan'"),
+        ({"placeopt_certificate": 2}, "placeopt_certificate is 2; a certificate of this problem has 1"),
+        ({"problem": "0"}, "problem is '0'; a certificate of this problem has '.*'"),
+        ({"objective": "energy"}, "objective is 'energy'; a certificate of this problem has 'makespan'"),
+        ({"placeopt_certificate": 1.0}, "placeopt_certificate is 1.0; a certificate of this problem has 1"),
         ({"bound": 8}, "bound is 8, but its proof is of 7"),
+        ({"bound": Fraction(1, 10**6000)}, "expected a whole number, or a fraction"),
         ({"bound": "x"}, "expected a whole number, or a fraction"),
         ({"proof": {"claim": "terms", "terms": []}}, "expected the claim engine, or terms with 1 claim"),
         ({"proof": {"claim": "load"}}, "expected the claim engine, or terms with 1 claim"),
@@ -656,17 +659,22 @@ def test_a_wrong_document_is_refused(change: dict[str, Any], message: str) -> No
 
 def test_a_file_that_is_no_certificate(tmp_path: Path) -> None:
     made = problem_of(CHAIN)
-    (tmp_path / "c.json").write_text("[" * 100_000)
-    for path, message in (
-        (tmp_path / "none.json", "certificate .*none.json: no such file"),
-        (tmp_path / "c.json", "is not JSON"),
-        (tmp_path, "is a folder"),
+    path = tmp_path / "c.json"
+    for text, message in (
+        ("[" * 100_000, "is nested too deeply"),
+        ('{"placeopt_certificate": 1,\n "problem"', r"c.json:2:11: is not valid JSON"),
+        ('{"a": 1, "a": 2}', 'duplicate name "a"'),
+        ("", "placeopt_certificate is missing; expected a file of `solve --certificate`"),
+        ("[]", "placeopt_certificate is missing; expected"),
+        ("7", "placeopt_certificate is missing; expected"),
+        ('{"placeopt_plan": 1, "tasks": []}', "looks like a plan file; expected a file of `solve --certificate`"),
     ):
-        with pytest.raises(UsageError, match=message):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=f"certificate .*{message}"):
             po.check_certificate(made, path)
-    (tmp_path / "c.json").write_text("[]")
-    with pytest.raises(CertificateError, match=r"certificate is \[\]; expected an object"):
-        po.check_certificate(made, tmp_path / "c.json")
+    for place, message in (tmp_path / "none.json", "none.json: no such file"), (tmp_path, "is a folder"):
+        with pytest.raises(UsageError, match=f"certificate .*{message}"):
+            po.check_certificate(made, place)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes and devices in folders")
@@ -869,11 +877,14 @@ def test_trees_of_cases_compare_few_tasks(monkeypatch: pytest.MonkeyPatch) -> No
         proved(made, "refutation", value=10 * n, proof=None)
 
 
-def test_trees_of_cases_compare_few_pairs_of_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("edges", [[(0, 1)], []])
+def test_trees_of_cases_compare_few_pairs_of_classes(
+    edges: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(refutation, "WORK", 10_000)
     kinds = range(1, 101)
     made = po.build_problem(
-        task_names="ab", edges=[(0, 1)], device_names=[f"d{k}" for k in kinds], duration=[list(kinds)] * 2
+        task_names="ab", edges=edges, device_names=[f"d{k}" for k in kinds], duration=[list(kinds)] * 2
     )
     with pytest.raises(CertificateError, match="the tree of cases takes more than 10,000 comparisons"):
         proved(made, "refutation", value=2, proof=None)

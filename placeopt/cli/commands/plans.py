@@ -171,7 +171,7 @@ def _proved(
         several = len(problem.objective.levels) > 1
         better = "a smaller first level" if several else "better"
         sure = "" if gap else f": no plan {'has' if several else 'is'} {better}"
-        sure += ", if these are right" if sure and not proof.complete else ""
+        sure += ", if the trusted claims are right" if sure and not proof.complete else ""
         optimal = not gap and proof.complete and not several
         lines.append(f"gap{' of the first level' * several}: {gap:.2%}{sure}")
     return {"certificate": proof.to_dict(), "gap": gap, "optimal": optimal}, lines, True

@@ -187,7 +187,7 @@ def _value(value: Any, where: str) -> int | Fraction:
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,400}(/0*[1-9][0-9]{0,399})?", value):
         value = Fraction(value)
     number = isinstance(value, int | Fraction) and not isinstance(value, bool)
-    if not number or abs(value.numerator).bit_length() > 2 * BITS:
+    if not number or max(abs(value.numerator), value.denominator).bit_length() > 2 * BITS:
         raise CertificateError(f"{where} is {shown(value)}; expected a whole number, or a fraction such as '3/2'")
     found: int | Fraction = value
     return found
@@ -208,8 +208,10 @@ class _Check:
         level = str(Objective((self.problem.objective.levels[0],)))
         for key, own in ("placeopt_certificate", FORMAT), ("problem", self.problem.fingerprint()), ("objective", level):
             stated = document.get(key)
-            if stated != own or isinstance(stated, bool):
-                raise CertificateError(f"certificate.{key} is {shown(stated)}; expected {own!r} for this problem")
+            if stated != own or type(stated) is not type(own):
+                raise CertificateError(
+                    f"certificate.{key} is {shown(stated)}; a certificate of this problem has {own!r}"
+                )
         if document.get("bound") == INFEASIBLE:
             model, end = timely(self.problem)
             ticks = self.metric(model, "makespan", document.get("proof"), "proof")

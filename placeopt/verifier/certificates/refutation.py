@@ -38,8 +38,8 @@ PARTS = {
 """Kinds of decisions, with the names of their parts."""
 
 LARGEST, WORK = 1000, 100_000_000
-"""Tasks of a model with a tree; comparisons for it, of two tasks, of two classes for an edge, or of an edge that is
-followed to a tied task, at most: some minutes."""
+"""Tasks of a model with a tree; comparisons for it, of two tasks (of one group: on each class), of two classes for an
+edge, or of an edge that is followed to a tied task, at most: some minutes."""
 
 
 class ClosedError(Exception):
@@ -69,7 +69,8 @@ def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Mod
     `spend` gets about the number of comparisons, most of them before they are made.
     """
     while True:
-        spend(model.n**2 + len(model.edges) * model.k**2)
+        together = sum(len(group) ** 2 for group in model.members)
+        spend(model.n**2 + together * model.k + (len(model.edges) + 2) * model.k**2)
         if not model.possible or len(model.order) < model.n:
             raise ClosedError
         limit = limit_of(model)
@@ -79,9 +80,9 @@ def narrowed(model: Model, limit_of: Limit, spend: Callable[[int], None]) -> Mod
         for (g, members), c in product(enumerate(model.members), range(model.k)):
             if len(members) > 1 and model.fits[g][c] and least_work([columns[i][c] for i in members], 1) > limit:
                 feasible[members[0]][c] = False
+        lone = [i for i, row in enumerate(model.allowed) if sum(row) == 1]
         for c, size in enumerate(model.devices.size):
-            mine = [columns[i][c] for i in range(model.n) if feasible[i][c] and sum(model.allowed[i]) == 1]
-            if least_work(mine, size) > limit:
+            if least_work([columns[i][c] for i in lone if feasible[i][c]], size) > limit:
                 raise ClosedError
         pairs, edges = _shared(model, limit) + _confined(model, feasible), _orders(model, limit)
         if not pairs and not edges and feasible == model.feasible:
@@ -156,7 +157,7 @@ def _check_resources(model: Model, limit: int, spend: Callable[[int], None]) -> 
     for r in model.resources(True).values():
         use, room = model.use(r)
         for level in {0, room, *(2 * a for row in use for a in row if 2 * a < room)} if room else ():
-            spend(model.n**2)
+            spend(model.n * (model.n + model.k))
             work = over_time(model, use, room, level)
             if least_work([(*ends[i], model.least(i, work)) for i in tasks], room) > limit:
                 raise ClosedError
@@ -181,24 +182,24 @@ def _confined(model: Model, feasible: list[list[bool]]) -> list[tuple[int, int]]
 
     A group that is apart from all of these does not run there.
     """
-    pairs = []
+    pairs, tasks = [], model.members
+    able = [
+        {c for c in range(model.k) if model.fits[g][c] and all(feasible[i][c] for i in tasks[g])}
+        for g in range(len(tasks))
+    ]
     for c, size in enumerate(model.devices.size):
-        mine, others, owners = list[int](), list[int](), list[int]()
-        for g, members in enumerate(model.members):
-            classes = [a for a in range(model.k) if model.fits[g][a] and all(feasible[i][a] for i in members)]
-            if c in classes:
-                (mine if classes == [c] else others).append(g)
-        for g in mine:
-            if all((g, h) in model.apart for h in owners):
+        owners = list[int]()
+        for g, classes in enumerate(able):
+            if classes == {c} and all((g, h) in model.apart for h in owners):
                 owners.append(g)
         if len(owners) > size:
             raise ClosedError
-        for g in mine + others if len(owners) == size else ():
-            able = [h for h in owners if (g, h) not in model.apart]
-            if g in others and not able:
-                feasible[model.members[g][0]][c] = False
-            elif g in mine and g not in owners and len(able) == 1:
-                pairs.append((model.members[able[0]][0], model.members[g][0]))
+        for g, classes in enumerate(able) if len(owners) == size else ():
+            near = [h for h in owners if (g, h) not in model.apart]
+            if c in classes and len(classes) > 1 and not near:
+                feasible[tasks[g][0]][c] = False
+            elif classes == {c} and g not in owners and len(near) == 1:
+                pairs.append((tasks[near[0]][0], tasks[g][0]))
     return pairs
 
 
