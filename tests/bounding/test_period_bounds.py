@@ -344,5 +344,5 @@ def test_published_layers_without_stages(name: str, best: int) -> None:
     del spec["pipeline"]["stages"], spec["devices"]["accelerator"]["memory"]
     wanted = int(0.97 * best)  # where the computation ends
     found = bounds(po.compile(spec), time_limit=60, known=wanted, blocks=False)[0]
-    assert found.name == "division"
     assert found.value == wanted
+    assert found.name in {"division", "configurations"}  # both reach it; on a loaded machine, either may be first
