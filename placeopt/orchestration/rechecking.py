@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import CertificateError, UsageError, visible
+from placeopt.errors import CertificateError, DocumentError, UsageError, visible
+from placeopt.io.document import parse_document
 from placeopt.io.files import LONGEST_PATH, UnreadableError, read_text
-from placeopt.io.syntax import TextError, read_json
 from placeopt.io.validation import KINDS
 from placeopt.model.arrays import checked_call, checked_number
 from placeopt.model.problem import BUSY, UNLIMITED, Objective, Problem, Term, check_problem
@@ -28,9 +28,6 @@ from placeopt.protocol import Clock, Termination, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.verifier.certificates import Checked, Leaf, examined
 from placeopt.verifier.certificates.model import Model
-
-MARK = "placeopt_certificate"
-"""The key that only certificates have."""
 
 SECOND = ("cp-sat", "milp")
 """Solvers that decide claims again, the first one that does not share the engine."""
@@ -79,23 +76,20 @@ def check_certificate(
 
 
 def _read(path: str | PathLike[str]) -> Any:
-    where = visible(str(path), LONGEST_PATH)
+    name = visible(str(path), LONGEST_PATH)
     try:
-        document, faults = read_json(read_text(path))
-        if faults:
-            raise TextError(faults[0].message, faults[0].place)
+        document = parse_document(read_text(path), file=name, json_format=True)
+        if document.faults:
+            raise DocumentError(list(document.faults))
     except UnreadableError as error:
-        raise UsageError(f"certificate {where}: {error}") from None
-    except TextError as error:
-        place = "".join(f":{at}" for at in error.place or ())
-        raise UsageError(f"certificate {where}{place}: {error.message}") from None
-    held = document if isinstance(document, dict) else {}
-    if MARK not in held:
-        other = next((f"looks like a {kind} file" for key, kind in KINDS.items() if key in held), None)
-        raise UsageError(
-            f"certificate {where}: {other or f'{MARK} is missing'}; expected a file of `solve --certificate`"
-        )
-    return document
+        raise UsageError(f"certificate {name}: {error}") from None
+    except DocumentError as error:
+        raise UsageError(f"certificate {error.issues[0]}") from None
+    kinds = [kind for key, kind in KINDS.items() if isinstance(document.data, dict) and key in document.data]
+    if "certificate" not in kinds:
+        why = f"looks like a {kinds[0]} file" if kinds else "placeopt_certificate is missing"
+        raise UsageError(f"certificate {name}: {why}; expected a file of `solve --certificate`")
+    return document.data
 
 
 class _Second:

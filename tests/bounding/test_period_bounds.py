@@ -343,6 +343,7 @@ def test_published_layers_without_stages(name: str, best: int) -> None:
     spec = po.read_dnn_partitioning(DATA / f"{name}.json", objective="period")
     del spec["pipeline"]["stages"], spec["devices"]["accelerator"]["memory"]
     wanted = int(0.97 * best)  # where the computation ends
-    found = bounds(po.compile(spec), time_limit=60, known=wanted, blocks=False)[0]
+    # It takes a second; `division` has a share of the time, which must suffice on a loaded machine.
+    found = bounds(po.compile(spec), time_limit=600, known=wanted, blocks=False)[0]
+    assert found.name == "division"
     assert found.value == wanted
-    assert found.name in {"division", "configurations"}  # both reach it; on a loaded machine, either may be first
